@@ -1,4 +1,5 @@
-//! Finds a compiler for WebAssembly: `$WASI_SDK_PATH`, else `zig`, else the wheel that `make` installs, else `python3 -m ziglang`.
+//! Finds a compiler for WebAssembly: `$WASI_SDK_PATH`, else `zig`, else the wheel that `make` installs, else `python3
+//! -m ziglang`.
 
 use std::env;
 use std::error::Error;
@@ -11,8 +12,8 @@ pub struct Compiler {
     pub program: OsString,
     /// The arguments that make `program` a C compiler for WebAssembly.
     pub arguments: Vec<&'static str>,
-    /// Linker flags that place the stack below the data. An overflow then leaves the memory, which traps, and overwrites no data.
-    /// Zig does so by default and does not accept the flag.
+    /// Linker flags that place the stack below the data. An overflow then leaves the memory, which traps, and
+    /// overwrites no data. Zig does so by default and does not accept the flag.
     pub linker_flags: &'static [&'static str],
 }
 

@@ -1,6 +1,8 @@
-//! Compiles a guest: QuickJS-NG's C sources (from a crates.io package that Cargo.lock pins) with our patch, shim and prelude.
-//! Invariant: the same inputs give the same bytes, in any folder and on any day, because the digest of the bytes names the engine.
-//! `build.rs` compiles the guest of this build. Tests compile it again in another folder, and compile other guests.
+//! Compiles a guest: QuickJS-NG's C sources (from a crates.io package that Cargo.lock pins) with our patch, shim and
+//! prelude.
+//! Invariant: the same inputs give the same bytes, in any folder and on any day, because the digest of the bytes names
+//! the engine. `build.rs` compiles the guest of this build. Tests compile it again in another folder, and compile other
+//! guests.
 
 use std::env;
 use std::error::Error;
@@ -90,7 +92,8 @@ pub fn build_guest(paths: &BuildPaths, build: &Build) -> Result<Vec<u8>> {
     prelude::with_prelude(fs::read(&without_prelude)?, &paths.prelude)
 }
 
-/// Returns the folder of the package with the C sources. The package belongs to no build graph, so only `cargo metadata` lists it.
+/// Returns the folder of the package with the C sources. The package belongs to no build graph, so only `cargo
+/// metadata` lists it.
 fn package_folder(crate_folder: &Path) -> Result<PathBuf> {
     let cargo = env::var("CARGO")?;
     for offline in [true, false] {
@@ -121,8 +124,8 @@ fn compile(paths: &BuildPaths, build: &Build, output_file: &Path) -> Result<()> 
     let compiler = compiler::find()?;
     let mut command = Command::new(&compiler.program);
     command.args(&compiler.arguments);
-    // The bytes must not depend on this machine, so they contain no paths and no debug information, and the compiler's caches are
-    // in the work folder.
+    // The bytes must not depend on this machine, so they contain no paths and no debug information, and the compiler's
+    // caches are in the work folder.
     command.env("ZIG_GLOBAL_CACHE_DIR", work.join("cache")).env("ZIG_LOCAL_CACHE_DIR", work.join("cache"));
     command.arg("-std=gnu11").args(build.compiler_flags);
     command.args(["-mbulk-memory", "-DNDEBUG", "-D_GNU_SOURCE", "-funsigned-char", "-g0", "-w"]);

@@ -1,6 +1,6 @@
 //! The changes that the guest needs in the source of QuickJS-NG, as pairs of texts.
-//! Invariant: the build stops unless each `before` occurs exactly `times` times, so a new version of the sources is never patched
-//! partially.
+//! Invariant: the build stops unless each `before` occurs exactly `times` times, so a new version of the sources is
+//! never patched partially.
 
 use std::error::Error;
 use std::fmt;
@@ -103,7 +103,7 @@ const PATCHES: &[Patch] = &[
 ",
     },
     Patch {
-        effect: "the completion value is wrapped in an object without a prototype, so that no accessor of Object.prototype sees it",
+        effect: "the completion value is in an object without a prototype, out of reach of Object.prototype",
         times: 2,
         before: "                emit_op(s, OP_object);
                 emit_op(s, OP_dup);
@@ -120,7 +120,7 @@ const PATCHES: &[Patch] = &[
                 emit_atom(s, JS_ATOM_value);",
     },
     Patch {
-        effect: "Math.random is seeded anew in each step that uses it: two restores of one heap would draw the same numbers",
+        effect: "Math.random is seeded in each step: two restores of one heap would draw the same numbers",
         times: 1,
         before: "    v = xorshift64star(&ctx->random_state);
     /* 1.0 <= u.d < 2 */",
@@ -142,7 +142,7 @@ const PATCHES: &[Patch] = &[
         ar->first_free_block = block_idx;",
     },
     Patch {
-        effect: "the rest of a small block is zeroed when the block shrinks: a buffer that was made smaller would keep the old bytes",
+        effect: "the rest of a small block that shrinks is zeroed: a smaller buffer would keep old bytes",
         times: 1,
         before: "        if (total_size <= block_size)
             return ptr; /* still fits the current size class */",
@@ -152,7 +152,7 @@ const PATCHES: &[Patch] = &[
         }",
     },
     Patch {
-        effect: "the slot of a popped or shifted element is cleared: an array of numbers would keep the old values",
+        effect: "the slot of a popped or shifted element is cleared: the array would keep old values",
         times: 2,
         before: "                p->u.array.count--;
 ",
@@ -160,7 +160,7 @@ const PATCHES: &[Patch] = &[
 ",
     },
     Patch {
-        effect: "JSON.stringify stops at a depth limit: it searches all outer levels at each level, so a deep value would take hours to fail",
+        effect: "JSON.stringify has a depth limit: it searches all outer levels at each level, which takes hours",
         times: 1,
         before: "    if (js_check_stack_overflow(ctx->rt, 0)) {
         JS_ThrowStackOverflow(ctx);

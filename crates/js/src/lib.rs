@@ -1,8 +1,9 @@
-//! JavaScript whose heap outlives the call: QuickJS-NG in Wasmtime, heap images, limits. An adapter for `ports::Scripts`.
+//! JavaScript whose heap outlives the call: QuickJS-NG in Wasmtime, heap images, limits. An adapter for
+//! `ports::Scripts`.
 //!
-//! `guest/` and `build/` make the guest, `prelude/` its globals. `program` takes a guest apart and compiles it, `machine` runs
-//! one, `heaps` keeps heaps and guests in memory, `engine` implements the port. `image` and `typescript` are pure. The README of this
-//! crate describes how a step works.
+//! `guest/` and `build/` make the guest, `prelude/` its globals. `program` takes a guest apart and compiles it,
+//! `machine` runs one, `heaps` keeps heaps and guests in memory, `engine` implements the port. `image` and `typescript`
+//! are pure. The README of this crate describes how a step works.
 //!
 //! Invariants:
 //! - This is the only crate that may contain `unsafe`.

@@ -1,5 +1,6 @@
 //! Heaps and engines that come from outside: loads objects, boots guests, and examines heaps.
-//! Invariant: nothing becomes a heap or an engine before all of it was verified. An error names the heap that was refused.
+//! Invariant: nothing becomes a heap or an engine before all of it was verified. An error names the heap that was
+//! refused.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -94,7 +95,8 @@ impl Core {
         Ok((0..heap.image.pages()).flat_map(|at| heap.page(at)).copied().collect())
     }
 
-    /// Returns the globals of a heap. A new guest examines them and is dropped, because the examination writes to its memory.
+    /// Returns the globals of a heap. A new guest examines them and is dropped, because the examination writes to its
+    /// memory.
     pub fn globals(&self, key: Digest) -> Result<Vec<Global>, Error> {
         let heap = self.loaded_heap(key)?;
         let engine = self.engine_of(&heap)?;
@@ -107,8 +109,8 @@ impl Core {
     }
 }
 
-/// Returns the key that an unreadable object should have: the parent of the next object, or the requested heap for the last one. The
-/// object's own key may be the damaged part.
+/// Returns the key that an unreadable object should have: the parent of the next object, or the requested heap for the
+/// last one. The object's own key may be the damaged part.
 fn expected_key(key: Digest, later_objects: &[Vec<u8>]) -> Digest {
     let parent = |object: &Vec<u8>| ParsedObject::parse(object).ok().and_then(|object| object.parent);
     later_objects.first().and_then(parent).unwrap_or(key)

@@ -75,8 +75,8 @@ impl BootedEngines {
         let view = instance.view();
         let stack = view.0.get_mut(..stack_pages as usize * PAGE_BYTES);
         stack.ok_or(program::Error::Shape("its stack is larger than its memory"))?.fill(0);
-        // A key contains the engine's name, and the name contains the key of the image. The first image therefore has the digest of the
-        // guest in place of the name, and the image is made again under the name.
+        // A key contains the engine's name, and the name contains the key of the image. The first image therefore has
+        // the digest of the guest in place of the name, and the image is made again under the name.
         let unnamed = Image::base(guest_digest, view.0)?;
         let name = Digest::of(format!("tokamak engine\n{guest_digest}\n{}\n", unnamed.key()).as_bytes());
         let base = Arc::new(LoadedHeap::base(pool, Image::base(name, view.0)?, view.0)?);

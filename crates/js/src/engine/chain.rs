@@ -1,6 +1,6 @@
 //! Captures what a step changed: the new heap, and its object as a difference to an ancestor.
-//! Invariant: a chain of objects has at most [`MAX_LINKS`] links, and neither the time nor the bytes of a step grow with the number of
-//! steps before it.
+//! Invariant: a chain of objects has at most [`MAX_LINKS`] links, and neither the time nor the bytes of a step grow
+//! with the number of steps before it.
 
 use std::sync::Arc;
 
@@ -16,8 +16,8 @@ use super::boot::BootedEngine;
 use super::errors::internal_error;
 use super::workers::WorkerState;
 
-/// A gathered object contains pages that this step did not touch. It is made only if it has at most this number of pages, plus a multiple
-/// of the pages that the step changed, so that no step pays much more than its own changes.
+/// A gathered object contains pages that this step did not touch. It is made only if it has at most this number of
+/// pages, plus a multiple of the pages that the step changed, so that no step pays much more than its own changes.
 const GATHER_PAGES: usize = 64;
 const GATHER_TIMES: usize = 4;
 /// The weight of an object that holds a whole heap. No group of objects has it, so such an object is never gathered.
@@ -29,7 +29,8 @@ pub struct CapturedHeap {
     pub object: Arc<[u8]>,
 }
 
-/// Captures the memory of a guest that ran on `last`. The pages that the guest wrote are in `worker.dirty_pages` afterwards.
+/// Captures the memory of a guest that ran on `last`. The pages that the guest wrote are in `worker.dirty_pages`
+/// afterwards.
 pub fn capture(
     core: &Core,
     worker: &mut WorkerState,
@@ -44,7 +45,8 @@ pub fn capture(
     let mut changed = Vec::new();
     for at in worker.dirty_pages.iter().copied() {
         if at < engine.stack_pages {
-            // Between two calls the stack is empty. Its old content would make equal heaps differ and could hold secrets.
+            // Between two calls the stack is empty. Its old content would make equal heaps differ and could hold
+            // secrets.
             view.page_mut(at).unwrap_or_default().fill(0);
         } else if let Some(page) = view.page(at)
             && page != last.page(at)
@@ -62,8 +64,8 @@ pub fn capture(
     Ok(CapturedHeap { heap: Arc::new(next), object: object.into() })
 }
 
-/// Makes the object of a heap anew, as a difference to `start` or, if the chain of `start` is too long, to the base image. The heaps
-/// between `start` and `heap` are stored nowhere, so the object of `heap` must not depend on them.
+/// Makes the object of a heap anew, as a difference to `start` or, if the chain of `start` is too long, to the base
+/// image. The heaps between `start` and `heap` are stored nowhere, so the object of `heap` must not depend on them.
 pub fn capture_against(
     core: &Core,
     worker: &mut WorkerState,
@@ -92,7 +94,8 @@ fn choose_object_parent(
     if last.links < MAX_LINKS {
         return ObjectParent { heap: last.clone(), weight: 1 };
     }
-    // The chain is too long. A gathered object shortens it, but is worth it only if it is much smaller than the whole heap.
+    // The chain is too long. A gathered object shortens it, but is worth it only if it is much smaller than the whole
+    // heap.
     let gathered_pages = gathered.heap.image.differing(&next.image).len();
     let is_much_smaller = gathered_pages * 2 < base.image.differing(&next.image).len();
     if is_much_smaller && gathered.heap.links < MAX_LINKS {

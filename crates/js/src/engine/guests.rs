@@ -1,11 +1,12 @@
 //! Provides guests for heaps that have no live guest: moves a guest of another heap, or maps the heap under a new one.
 //! Invariant: no byte of the earlier heap is left in a guest that was moved.
 //!
-//! The first write to a page costs the kernel about 3 µs here, and five times as much if the page was read before and another thread
-//! runs; copying a page costs 0.5 µs. A guest of another heap on the same memory file has already written most of the pages that a step
-//! writes. Its earlier heap is only in the pages that it has written, and all of those are compared and rewritten. The rest of a guest's
-//! state is its stack pointer, which every function restores before it returns, and a table that no function writes.
-//! This is known of the guest of this build only, so guests of other builds are never moved.
+//! The first write to a page costs the kernel about 3 µs here, and five times as much if the page was read before and
+//! another thread runs; copying a page costs 0.5 µs. A guest of another heap on the same memory file has already
+//! written most of the pages that a step writes. Its earlier heap is only in the pages that it has written, and all of
+//! those are compared and rewritten. The rest of a guest's state is its stack pointer, which every function restores
+//! before it returns, and a table that no function writes. This is known of the guest of this build only, so guests of
+//! other builds are never moved.
 
 use std::sync::Arc;
 
@@ -36,7 +37,8 @@ pub fn guest_for(
     heap: &LoadedHeap,
     limits: &Limits,
 ) -> Result<Guest, GuestError> {
-    // Without exact knowledge of the written pages, all pages would have to be compared, which costs more than a new guest.
+    // Without exact knowledge of the written pages, all pages would have to be compared, which costs more than a new
+    // guest.
     let may_move = engine.name == core.own_engine.name && DirtyPageFinder::get().is_exact();
     match may_move.then(|| core.heaps.take_reusable(heap, &engine.base)).flatten() {
         Some(mut reused) => move_guest(&mut reused.guest, worker, heap, limits).map(|()| reused.guest),
@@ -76,7 +78,8 @@ pub fn new_guest(engine: &BootedEngine, heap: &LoadedHeap, limits: &Limits) -> R
     for (at, page) in heap.overlay() {
         view.page_mut(*at).ok_or(NO_SUCH_PAGE)?.copy_from_slice(page.bytes());
     }
-    // Pages that the step will write are written now, before they are read: a page that is read first costs a second fault.
+    // Pages that the step will write are written now, before they are read: a page that is read first costs a second
+    // fault.
     for at in heap.likely_writes().iter().filter(|at| !heap.is_in_overlay(**at)) {
         if let Some(page) = view.page_mut(*at) {
             page.copy_from_slice(heap.page(*at));
@@ -106,8 +109,8 @@ impl Core {
         worker.retired_guests.extend(self.heaps.put_guest(LiveGuest::new(guest, heap, charge)));
     }
 
-    /// The idle work of a thread: prepares pages for the next steps, and a spare guest on the base image, which the next heap without a
-    /// guest gets.
+    /// The idle work of a thread: prepares pages for the next steps, and a spare guest on the base image, which the
+    /// next heap without a guest gets.
     pub fn prepare(&self, worker: &mut WorkerState) {
         let base = &self.own_engine.base;
         // Threads that worked at the same time become idle at the same time. One of them is enough.
@@ -129,8 +132,8 @@ impl Core {
 
     fn spare_guest(&self, worker: &mut WorkerState, base: &Arc<LoadedHeap>) -> Result<Guest, GuestError> {
         if !base.has_trial() {
-            // The likely pages are known only after a script ran. The guest of the trial is dropped: its memory has grown, so it would
-            // not fit heaps that are smaller.
+            // The likely pages are known only after a script ran. The guest of the trial is dropped: its memory has
+            // grown, so it would not fit heaps that are smaller.
             let mut guest = new_guest(&self.own_engine, base, &TRIAL_LIMITS)?;
             let _tick_guard = self.engines.ticker.keep_ticking();
             guest.begin_step(&TRIAL_LIMITS, [&Stop::default(), &self.closing], &Surroundings::default())?;

@@ -46,8 +46,8 @@ pub struct Settings {
     pub memory_bytes: usize,
     /// The number of guests that stay alive between steps.
     pub live_guests: usize,
-    /// Stores the heap after every job of a script and loads it again. This is slow. Tests use it to show that a script cannot tell where
-    /// it was parked.
+    /// Stores the heap after every job of a script and loads it again. This is slow. Tests use it to show that a script
+    /// cannot tell where it was parked.
     pub store_every_job: bool,
 }
 

@@ -1,5 +1,6 @@
 //! Runs one step: a guest on a heap receives the input, and leaves the next heap and an outcome.
-//! Invariant: whatever fails, the heap that the step started from is unchanged, and a guest that returned an error is dropped.
+//! Invariant: whatever fails, the heap that the step started from is unchanged, and a guest that returned an error is
+//! dropped.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -59,8 +60,8 @@ impl Core {
         };
         self.heaps.put(next.clone());
         next.record_writes(matches!(step.input, Input::Settle { .. }), &worker.dirty_pages);
-        // Each step compares every page that its guest ever wrote. A guest that has written more pages than an overlay may have is
-        // dropped, because mapping the heap anew costs less.
+        // Each step compares every page that its guest ever wrote. A guest that has written more pages than an overlay
+        // may have is dropped, because mapping the heap anew costs less.
         if worker.dirty_pages.len() <= max_overlay_pages(next.image.pages()) {
             let charge = self.heaps.pool().charge(worker.dirty_pages.len() * PAGE_BYTES);
             worker.retired_guests.extend(self.heaps.put_guest(LiveGuest::new(guest, next, charge)));
@@ -157,9 +158,9 @@ struct GuestCalls {
 }
 
 impl GuestCalls {
-    /// Checks that these calls can follow from those before: ids rise, new calls have new ids, and an old id still belongs to the same
-    /// call and was not settled. An image can contain code that we did not write. If it could give an old id to another call, that call
-    /// would receive the answer or the approval of the old one.
+    /// Checks that these calls can follow from those before: ids rise, new calls have new ids, and an old id still
+    /// belongs to the same call and was not settled. An image can contain code that we did not write. If it could give
+    /// an old id to another call, that call would receive the answer or the approval of the old one.
     fn check_follows(&self, before: &Self, settled: &HashSet<u64>) -> Result<(), GuestError> {
         let rising = self.calls.is_sorted_by(|call, next| call.id < next.id);
         let bounded = self.calls.iter().all(|call| call.id <= self.last_id) && self.last_id >= before.last_id;

@@ -1,4 +1,5 @@
-//! Runs a step with the heap stored and loaded again after each job. Tests use it to show that a script cannot tell where it was parked.
+//! Runs a step with the heap stored and loaded again after each job. Tests use it to show that a script cannot tell
+//! where it was parked.
 //! Invariant: the result equals that of an uninterrupted step. Only the time differs.
 
 use std::sync::Arc;
@@ -16,7 +17,8 @@ use super::guests::new_guest;
 use super::workers::WorkerState;
 use super::{Core, chain};
 
-/// Runs all jobs. Afterwards `heap` is the last heap that was stored, and `guest` is a new guest that ran one job on it.
+/// Runs all jobs. Afterwards `heap` is the last heap that was stored, and `guest` is a new guest that ran one job on
+/// it.
 pub fn run_all_jobs(
     core: &Core,
     worker: &mut WorkerState,

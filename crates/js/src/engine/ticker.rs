@@ -9,8 +9,8 @@ use std::time::Duration;
 
 /// The time between two ticks, and so the largest delay until a deadline is noticed.
 const TICK: Duration = Duration::from_millis(4);
-/// The number of ticks without a running guest after which the thread sleeps. It does not sleep at once, because waking it costs time in
-/// the next step.
+/// The number of ticks without a running guest after which the thread sleeps. It does not sleep at once, because waking
+/// it costs time in the next step.
 const IDLE_TICKS: u32 = 500;
 
 pub struct Ticker(Arc<State>);
@@ -43,8 +43,8 @@ impl Ticker {
 
     /// Keeps the ticker running until the guard is dropped.
     pub fn keep_ticking(&self) -> TickGuard<'_> {
-        // The count must be incremented before `asleep` is read. The thread falls asleep only if the count is 0 under the lock, so either
-        // the thread sees this guest, or this call sees that the thread is asleep.
+        // The count must be incremented before `asleep` is read. The thread falls asleep only if the count is 0 under
+        // the lock, so either the thread sees this guest, or this call sees that the thread is asleep.
         self.0.running_guests.fetch_add(1, Ordering::SeqCst);
         let mut asleep = self.0.asleep.lock().unwrap_or_else(PoisonError::into_inner);
         if *asleep {

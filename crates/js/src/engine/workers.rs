@@ -1,9 +1,10 @@
 //! The threads that run steps, and their bounded queue.
-//! Invariant: guests run on these threads only. Their stacks are so deep that endless recursion ends as a RangeError in the script and
-//! not as a stack overflow of the process.
+//! Invariant: guests run on these threads only. Their stacks are so deep that endless recursion ends as a RangeError in
+//! the script and not as a stack overflow of the process.
 //!
-//! The number of permanent threads is the number of processors. Steps that do not end could occupy all of them, so if a job has waited
-//! too long, a supervisor starts one more thread and the system shares the processors among all. Extra threads end when they are idle.
+//! The number of permanent threads is the number of processors. Steps that do not end could occupy all of them, so if a
+//! job has waited too long, a supervisor starts one more thread and the system shares the processors among all. Extra
+//! threads end when they are idle.
 
 use std::collections::VecDeque;
 use std::io;
@@ -20,10 +21,11 @@ use crate::machine::Guest;
 use super::Settings;
 use super::boot::StartError;
 
-/// The stack of a thread, larger than the part that Wasmtime may use. It is address space; only pages that a guest touched use memory.
+/// The stack of a thread, larger than the part that Wasmtime may use. It is address space; only pages that a guest
+/// touched use memory.
 const STACK_BYTES: usize = 72 << 20;
-/// How long a job waits before an extra thread is started for it. If callers submit no more steps than there are processors, a job waits
-/// this long only when other threads pause inside their steps (`Step::turns`).
+/// How long a job waits before an extra thread is started for it. If callers submit no more steps than there are
+/// processors, a job waits this long only when other threads pause inside their steps (`Step::turns`).
 const MAX_JOB_WAIT: Duration = Duration::from_millis(10);
 /// The time between two checks of the supervisor.
 const CHECK_INTERVAL: Duration = Duration::from_millis(5);
@@ -33,7 +35,8 @@ const QUIET_CHECKS: u32 = 400;
 const IDLE_WORK_DELAY: Duration = Duration::from_millis(1);
 /// The pages of retired guests that a thread holds until then.
 const MAX_RETIRED_PAGES: u32 = 8192;
-/// How long an extra thread waits for another job before it ends. A permanent thread repeats its idle work after this time.
+/// How long an extra thread waits for another job before it ends. A permanent thread repeats its idle work after this
+/// time.
 const LONG_WAIT: Duration = Duration::from_secs(2);
 
 /// The values that a thread reuses from job to job.
@@ -41,7 +44,8 @@ pub struct WorkerState {
     pub codec: Codec,
     /// The pages that the last guest wrote. A buffer.
     pub dirty_pages: Vec<u32>,
-    /// Evicted guests. They are dropped some time after the answer, because freeing their memory takes as long as a step.
+    /// Evicted guests. They are dropped some time after the answer, because freeing their memory takes as long as a
+    /// step.
     pub retired_guests: Vec<Guest>,
 }
 
@@ -77,7 +81,8 @@ struct ThreadPool {
 struct PoolState {
     /// The waiting jobs, each with the time when it was submitted.
     jobs: VecDeque<(Instant, Job)>,
-    /// The threads that sleep. The last one slept last and is woken first, because its data is still in the caches of its processor.
+    /// The sleeping threads. The one that fell asleep last is at the end and is woken first, because its data may still
+    /// be in the caches of its processor.
     sleeping: Vec<Thread>,
     /// The number of threads that were woken and have not taken their job yet.
     woken: usize,
@@ -193,8 +198,9 @@ impl ThreadPool {
         Ok(())
     }
 
-    /// Waits for the next job. `None` means that this thread must end. If no job comes for a moment, the thread does its idle work. It
-    /// does not do so at once, because the receiver of the last answer continues now, mostly on the same processor.
+    /// Waits for the next job. `None` means that this thread must end. If no job comes for a moment, the thread does
+    /// its idle work. It does not do so at once, because the receiver of the last answer continues now, mostly on the
+    /// same processor.
     fn next_job(&self, worker: &mut WorkerState, has_worked: bool) -> Option<Job> {
         let this_thread = thread::current();
         // Whether the last wait was a long one.
@@ -247,7 +253,8 @@ impl ThreadPool {
         worker.retired_guests.clear();
     }
 
-    /// Starts an extra thread when a job has waited too long. Checks regularly while there is work, and sleeps while there is none.
+    /// Starts an extra thread when a job has waited too long. Checks regularly while there is work, and sleeps while
+    /// there is none.
     fn supervise(self: &Arc<Self>) {
         let mut quiet_checks = QUIET_CHECKS;
         let mut state = self.state();

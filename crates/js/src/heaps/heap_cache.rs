@@ -80,9 +80,10 @@ impl HeapCache {
         self.entries().guests.take(key)
     }
 
-    /// Removes and returns a guest of another heap that can be moved to this heap: the spare guest on the base image, else one that has
-    /// been idle for long, else, if the cache is full, the one that has been idle longest. The guest must share the memory file, since
-    /// only its own pages are rewritten, and must not be larger than the heap, since a memory never shrinks.
+    /// Removes and returns a guest of another heap that can be moved to this heap: the spare guest on the base image,
+    /// else one that has been idle for long, else, if the cache is full, the one that has been idle longest. The guest
+    /// must share the memory file, since only its own pages are rewritten, and must not be larger than the heap, since
+    /// a memory never shrinks.
     pub fn take_reusable(&self, heap: &LoadedHeap, base: &LoadedHeap) -> Option<LiveGuest> {
         let fits = |live: &LiveGuest| live.heap.shares_file_with(heap) && live.guest.pages() <= heap.image.pages();
         let mut entries = self.entries();
@@ -108,11 +109,11 @@ impl HeapCache {
         drop(replaced);
     }
 
-    /// Adds a guest and returns those that are evicted for it. The caller drops them when there is time; they are not charged any more,
-    /// or heaps would be evicted although enough memory is about to be freed.
+    /// Adds a guest and returns those that are evicted for it. The caller drops them when there is time; they are not
+    /// charged any more, or heaps would be evicted although enough memory is about to be freed.
     ///
-    /// A heap may have several guests: sessions that reach the same heap each have one, since mapping and writing a new guest for the
-    /// others costs four times as much as a step.
+    /// A heap may have several guests: sessions that reach the same heap each have one, since mapping and writing a new
+    /// guest for the others costs four times as much as a step.
     #[must_use]
     pub fn put_guest(&self, live: LiveGuest) -> Vec<Guest> {
         let mut entries = self.entries();
@@ -218,8 +219,8 @@ impl<T> LruMap<T> {
         self.remove(&key, index)
     }
 
-    /// Removes and returns the oldest value that is `old_enough` and `fits`. Newer values follow in the order, so the search ends at the
-    /// first value that is not old enough.
+    /// Removes and returns the oldest value that is `old_enough` and `fits`. Newer values follow in the order, so the
+    /// search ends at the first value that is not old enough.
     fn take_oldest(&mut self, old_enough: impl Fn(&T) -> bool, fits: impl Fn(&T) -> bool) -> Option<T> {
         let mut fitting = None;
         for (use_number, key) in self.by_use.iter().take(MAX_EXAMINED) {

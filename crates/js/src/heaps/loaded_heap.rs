@@ -1,5 +1,7 @@
-//! A heap in memory: its digests, a memory file that it shares with related heaps, and an overlay of pages that differ from the file.
-//! Invariant: the content of each page matches the image's digest of it. A page that is in neither overlay nor file is zero.
+//! A heap in memory: its digests, a memory file that it shares with related heaps, and an overlay of pages that differ
+//! from the file.
+//! Invariant: the content of each page matches the image's digest of it. A page that is in neither overlay nor file is
+//! zero.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -25,7 +27,8 @@ const MAX_SAMPLES: u32 = 2;
 pub struct LoadedHeap {
     pub image: Image,
     backing: Arc<Backing>,
-    /// The pages that differ from the memory file, in rising order. Each is copied when the heap is mapped into a guest.
+    /// The pages that differ from the memory file, in rising order. Each is copied when the heap is mapped into a
+    /// guest.
     overlay: Vec<(u32, Arc<HeapPage>)>,
     /// The heap that this heap's object is a difference to. `None` for the base image, and before the object is made.
     object_parent: Option<Arc<LoadedHeap>>,
@@ -45,11 +48,13 @@ struct Backing {
     _charge: Charge,
 }
 
-/// A prediction of the pages that a guest on this memory file writes. A guest that writes them at once saves a page fault for each.
+/// A prediction of the pages that a guest on this memory file writes. A guest that writes them at once saves a page
+/// fault for each.
 struct LikelyWrites {
     /// In rising order. Taken over from the earlier file until the first sample is known.
     pages: Arc<[u32]>,
-    /// The number of samples of steps that start a script, and of steps that resume one. These two kinds write different pages.
+    /// The number of samples of steps that start a script, and of steps that resume one. These two kinds write
+    /// different pages.
     samples: [u32; 2],
     /// Whether a trial run has recorded its pages.
     has_trial: bool,
@@ -72,7 +77,8 @@ impl LoadedHeap {
         Ok(Self { image, backing, overlay: Vec::new(), object_parent: None, links: 0, weight: 0, _charge })
     }
 
-    /// Returns the heap after these pages have changed; `changed` is in rising order. The object of the new heap is not made yet.
+    /// Returns the heap after these pages have changed; `changed` is in rising order. The object of the new heap is not
+    /// made yet.
     pub fn with_changes(&self, pool: &Arc<PagePool>, image: Image, changed: &[(u32, Arc<HeapPage>)]) -> Self {
         let mut overlay = Vec::with_capacity(self.overlay.len() + changed.len());
         let mut old = self.overlay.iter().peekable();
@@ -89,7 +95,8 @@ impl LoadedHeap {
         Self { image, backing: self.backing.clone(), overlay, object_parent: None, links: 0, weight: 0, _charge }
     }
 
-    /// Returns the heap that this memory file holds completely. `written_bytes` is the part of the file that uses memory.
+    /// Returns the heap that this memory file holds completely. `written_bytes` is the part of the file that uses
+    /// memory.
     pub(super) fn with_file(&self, pool: &Arc<PagePool>, image: Image, file: MemoryFile, written_bytes: usize) -> Self {
         let _charge = pool.charge(image.own_bytes(&self.image));
         let backing = Arc::new(Backing::new(file, self.likely_writes(), pool.charge(written_bytes)));
@@ -183,9 +190,9 @@ impl LoadedHeap {
     }
 }
 
-/// Returns the best parent for the object of the heap after `last`. Three consecutive objects of equal weight and the next one become
-/// one object of four times the weight, as digits carry in counting. Ten thousand steps then need about twenty links, and no step
-/// pays for all steps before it.
+/// Returns the best parent for the object of the heap after `last`. Three consecutive objects of equal weight and the
+/// next one become one object of four times the weight, as digits carry in counting. Ten thousand steps then need about
+/// twenty links, and no step pays for all steps before it.
 pub fn gathered_parent(last: &Arc<LoadedHeap>) -> ObjectParent {
     let mut heap = last.clone();
     let mut weight = 1;
@@ -205,8 +212,9 @@ pub fn gathered_parent(last: &Arc<LoadedHeap>) -> ObjectParent {
     }
 }
 
-/// Returns the largest overlay of a heap with this number of pages. Each overlay page is copied when the heap is mapped and compared in
-/// every step, while the cost of a new file grows with the heap. The sum of both costs is smallest at the square root.
+/// Returns the largest overlay of a heap with this number of pages. Each overlay page is copied when the heap is mapped
+/// and compared in every step, while the cost of a new file grows with the heap. The sum of both costs is smallest at
+/// the square root.
 pub fn max_overlay_pages(memory_pages: u32) -> usize {
     (memory_pages as usize * 16).isqrt()
 }

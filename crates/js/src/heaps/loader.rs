@@ -1,5 +1,6 @@
 //! Builds a loaded heap from the verified pages of an object.
-//! Invariant: [`HeapLoader::finish`] is called only after the whole object was verified. A loader that is dropped leaves no heap.
+//! Invariant: [`HeapLoader::finish`] is called only after the whole object was verified. A loader that is dropped
+//! leaves no heap.
 
 use std::io;
 use std::ops::Range;
@@ -24,8 +25,8 @@ pub struct HeapLoader<'a> {
 enum Destination {
     /// Becomes an overlay of the parent's memory file.
     Overlay(Mutex<Vec<(u32, Arc<HeapPage>)>>),
-    /// A new memory file, for a heap whose overlay would be too large in any case. Pages are written to it as they arrive, without a
-    /// copy in between, because most of the cost of a large heap is the first write to new memory.
+    /// A new memory file, for a heap whose overlay would be too large in any case. Pages are written to it as they
+    /// arrive, without a copy in between, because most of the cost of a large heap is the first write to new memory.
     File(MemoryFileWriter, Mutex<WrittenPages>),
 }
 
@@ -54,7 +55,8 @@ impl<'a> HeapLoader<'a> {
         object: &ParsedObject<'_>,
         load_as: LoadAs,
     ) -> io::Result<Self> {
-        // A memory file for each link of a chain would hold the whole heap once for each link, for as long as the last heap lives.
+        // A memory file for each link of a chain would hold the whole heap once for each link, for as long as the last
+        // heap lives.
         let may_have_file = load_as == LoadAs::Target || parent.image.is_base();
         let destination = if may_have_file && object.changed_count() > max_overlay_pages(object.pages) {
             Destination::File(MemoryFileWriter::new(object.memory_bytes as usize)?, Mutex::default())

@@ -9,8 +9,8 @@ use crate::image::{PAGE_BYTES, ZERO_PAGE};
 
 type PageBuffer = Box<[u8; PAGE_BYTES]>;
 
-/// The number of freed pages that are kept for the next heap. Memory that was returned to the allocator is new when it is allocated
-/// again, and the first write to a new page costs four times as much as copying a page.
+/// The number of freed pages that are kept for the next heap. Memory that was returned to the allocator is new when it
+/// is allocated again, and the first write to a new page costs four times as much as copying a page.
 const MAX_FREE_PAGES: usize = 256;
 
 /// The number of free pages that are prepared while a thread is idle.

@@ -1,6 +1,7 @@
 //! Encodes and decodes objects: packs the differences between two images, and unpacks and verifies them.
-//! Invariant: nothing is unpacked before the listed digests match the key, and no page is handed out before it matches its digest,
-//! so every page that is handed out belongs to the requested heap. The object's own page list bounds the memory that is used.
+//! Invariant: nothing is unpacked before the listed digests match the key, and no page is handed out before it matches
+//! its digest, so every page that is handed out belongs to the requested heap. The object's own page list bounds the
+//! memory that is used.
 
 use std::sync::mpsc;
 use std::thread;
@@ -50,7 +51,8 @@ impl Codec {
         Ok(Self { compressor, decoder, differences: Vec::new() })
     }
 
-    /// Encodes `next` as a difference to `parent`. The changes may have any order and may contain pages that did not change.
+    /// Encodes `next` as a difference to `parent`. The changes may have any order and may contain pages that did not
+    /// change.
     pub fn encode(&mut self, parent: &Image, next: &Image, changes: &[PageChange<'_>]) -> Result<Vec<u8>, Error> {
         let key = next.key();
         if key == parent.key() {
@@ -79,8 +81,9 @@ impl Codec {
         Ok(object)
     }
 
-    /// Returns the image of an object. `accept` receives the changed pages, verified and in any order: the number of the first page,
-    /// and the content of that page and those after it. After an error the caller must discard everything that it accepted.
+    /// Returns the image of an object. `accept` receives the changed pages, verified and in any order: the number of
+    /// the first page, and the content of that page and those after it. After an error the caller must discard
+    /// everything that it accepted.
     pub fn decode<'p>(
         &mut self,
         object: &ParsedObject<'_>,
@@ -108,8 +111,9 @@ impl Codec {
         Ok(image)
     }
 
-    /// Unpacks on this thread, and verifies and hands out on another one, because a run waits for the heap. Returns false if no thread
-    /// could be started. Hashing takes twice as long as unpacking, so this thread verifies a batch itself when the queue is full.
+    /// Unpacks on this thread, and verifies and hands out on another one, because a run waits for the heap. Returns
+    /// false if no thread could be started. Hashing takes twice as long as unpacking, so this thread verifies a batch
+    /// itself when the queue is full.
     fn decode_on_two_threads(
         &mut self,
         object: &ParsedObject<'_>,
@@ -188,7 +192,8 @@ impl Codec {
         Ok(image)
     }
 
-    /// Unpacks the differences one after the other. The packed bytes must hold exactly `count` of them and nothing else.
+    /// Unpacks the differences one after the other. The packed bytes must hold exactly `count` of them and nothing
+    /// else.
     pub(super) fn differences(
         &mut self,
         object: &ParsedObject<'_>,

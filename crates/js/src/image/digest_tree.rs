@@ -12,7 +12,8 @@ use super::{Error, PAGE_BYTES, ZERO_PAGE};
 /// The number of pages of a group. A changed page costs the digest of its group and of all group digests.
 const GROUP_PAGES: usize = 64;
 
-/// The digest that stands for a page of zeros, so that untouched pages need no hashing. No page is known to have this SHA-256.
+/// The digest that stands for a page of zeros, so that untouched pages need no hashing. No page is known to have this
+/// SHA-256.
 const ZERO_DIGEST: PageDigest = [0; 32];
 
 /// The digests of a heap and its key.
@@ -24,7 +25,8 @@ pub struct Image {
     base: bool,
     /// The memory size in pages.
     pages: u32,
-    /// The groups, shared with the images of ancestors, so that the next image needs memory only for the groups that changed.
+    /// The groups, shared with the images of ancestors, so that the next image needs memory only for the groups that
+    /// changed.
     groups: Vec<Arc<Group>>,
     /// The SHA-256 of all group digests.
     root: [u8; 32],
@@ -54,7 +56,8 @@ impl Image {
         empty.with_digests(digests, pages)
     }
 
-    /// Returns the image after these pages were written and the memory has grown to `pages`. New pages that are not listed are zero.
+    /// Returns the image after these pages were written and the memory has grown to `pages`. New pages that are not
+    /// listed are zero.
     pub fn with_changes<'a>(
         &self,
         changes: impl IntoIterator<Item = (u32, &'a [u8])>,
@@ -85,7 +88,8 @@ impl Image {
         let mut touched: Vec<usize> = Vec::new();
         if pages > self.pages {
             let count = (pages as usize).div_ceil(GROUP_PAGES);
-            // The last group may have been partial, and the new last group may be partial: both digests cover other pages now.
+            // The last group may have been partial, and the new last group may be partial: both digests cover other
+            // pages now.
             touched.extend(groups.len().checked_sub(1));
             let zero_pages = [ZERO_DIGEST; GROUP_PAGES];
             groups.resize(count, Arc::new(Group { pages: zero_pages, digest: group_digest(&zero_pages) }));
@@ -141,8 +145,8 @@ impl Image {
         memory_bytes(self.pages)
     }
 
-    /// Returns the pages of `next` whose digest differs from this image, in rising order. A page that this image does not have
-    /// counts as zero.
+    /// Returns the pages of `next` whose digest differs from this image, in rising order. A page that this image does
+    /// not have counts as zero.
     pub fn differing(&self, next: &Image) -> Vec<u32> {
         let mut differing = Vec::new();
         for (group_index, group) in next.groups.iter().enumerate() {

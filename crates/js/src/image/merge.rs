@@ -1,6 +1,6 @@
 //! Merges a chain of objects into one. Differences combine by XOR, so no memory of an intermediate heap is built.
-//! Invariant: the merged object is written only after each of its pages was checked against the ancestor's memory, because it can
-//! replace objects that are then deleted.
+//! Invariant: the merged object is written only after each of its pages was checked against the ancestor's memory,
+//! because it can replace objects that are then deleted.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,8 @@ use super::payload::Payload;
 use super::{Codec, Damage, Error, Image, ParsedObject, ZERO_PAGE};
 
 impl Codec {
-    /// Returns one object that holds the last of `objects` as a difference to `ancestor`. The objects are ordered from the oldest,
-    /// whose parent is `ancestor`. `read_page` copies a page of the ancestor's memory.
+    /// Returns one object that holds the last of `objects` as a difference to `ancestor`. The objects are ordered from
+    /// the oldest, whose parent is `ancestor`. `read_page` copies a page of the ancestor's memory.
     pub fn merge(
         &mut self,
         ancestor: &Image,

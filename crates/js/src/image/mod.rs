@@ -1,10 +1,11 @@
 //! The stored form of heaps: encodes what one step changed as an object, and decodes and verifies objects.
-//! Invariant: this module is pure: it needs no engine and no store. It trusts no object, which may be damaged or hostile.
+//! Invariant: this module is pure: it needs no engine and no store. It trusts no object, which may be damaged or
+//! hostile.
 //!
-//! A heap is the memory of its engine, in pages of 4 KiB. [`Image`] holds a digest for each page, a digest for each group of 64
-//! pages, and their root, so the cost of the next image depends on the number of changed pages and not on the size of the memory. The
-//! **key** of a heap is the SHA-256 of its payload (format, engine, memory size, root). Equal memories therefore have equal keys,
-//! whichever steps led to them.
+//! A heap is the memory of its engine, in pages of 4 KiB. [`Image`] holds a digest for each page, a digest for each
+//! group of 64 pages, and their root, so the cost of the next image depends on the number of changed pages and not on
+//! the size of the memory. The **key** of a heap is the SHA-256 of its payload (format, engine, memory size, root).
+//! Equal memories therefore have equal keys, whichever steps led to them.
 //!
 //! An object has these bytes. Numbers are big-endian:
 //!
@@ -18,8 +19,8 @@
 //! | then | one zstd frame: each changed page XOR the parent's page, whole (packing 1) or as runs of words (packing 2, `page_diff.rs`) |
 //! | last 32 | SHA-256 of all bytes above |
 //!
-//! A memory can return to an earlier content, and so to a key that is already stored. A store must then keep the object that it
-//! has: the new object may descend from the old one, and a heap that descends from itself can never be read.
+//! A memory can return to an earlier content, and so to a key that is already stored. A store must then keep the object
+//! that it has: the new object may descend from the old one, and a heap that descends from itself can never be read.
 
 mod codec;
 mod digest_tree;

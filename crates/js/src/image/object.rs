@@ -1,5 +1,6 @@
 //! The layout of an object: writes and parses everything around the packed pages.
-//! Invariant: a [`ParsedObject`] exists only if its key and its checksum match. The content of its pages is not checked here.
+//! Invariant: a [`ParsedObject`] exists only if its key and its checksum match. The content of its pages is not checked
+//! here.
 
 use base::Digest;
 
@@ -9,8 +10,8 @@ use super::{Damage, Error};
 
 pub const MAGIC: [u8; 8] = *b"TOKAHEAP";
 
-/// How the pages of an object are packed. The key does not depend on it, and every packing stays readable, because stored objects
-/// are never rewritten.
+/// How the pages of an object are packed. The key does not depend on it, and every packing stays readable, because
+/// stored objects are never rewritten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Packing {
     /// Whole pages.
@@ -106,8 +107,8 @@ impl<'a> ParsedObject<'a> {
         self.entries.len() / ENTRY_BYTES
     }
 
-    /// Returns the image that this object makes of its parent, and the changed pages. The listed digests match the key afterwards;
-    /// the pages themselves are still packed and unverified.
+    /// Returns the image that this object makes of its parent, and the changed pages. The listed digests match the key
+    /// afterwards; the pages themselves are still packed and unverified.
     pub(super) fn image(&self, parent: &Image) -> Result<(Image, Vec<ChangedPage>), Error> {
         if self.engine != parent.engine() {
             return Err(Error::Engine { key: self.key, engine: self.engine });

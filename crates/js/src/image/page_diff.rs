@@ -1,11 +1,12 @@
 //! The difference of two pages: runs of words that differ, on their way into the compressor and out of it.
 //! Invariant: a run that leaves its page, or begins before the end of the run before it, is refused.
 //!
-//! A step changes about forty pages, each in a few words. Whole pages with zeros for the equal words cost the compressor three times
-//! as much as hashing the pages, and the reader the same again, so equal words are left out before compression.
+//! A step changes about forty pages, each in a few words. Whole pages with zeros for the equal words cost the
+//! compressor three times as much as hashing the pages, and the reader the same again, so equal words are left out
+//! before compression.
 //!
-//! Each page has: the number of runs (2 bytes); for each run its first word and its length (2 and 2), counted in words of eight bytes;
-//! then the words of all runs, new XOR old. Numbers are big-endian.
+//! Each page has: the number of runs (2 bytes); for each run its first word and its length (2 and 2), counted in words
+//! of eight bytes; then the words of all runs, new XOR old. Numbers are big-endian.
 
 use super::PAGE_BYTES;
 
@@ -15,7 +16,8 @@ const WORD_BYTES: usize = 8;
 const WORDS: usize = PAGE_BYTES / WORD_BYTES;
 /// A run continues over up to this number of equal words. They compress well, and a page of new objects stays one run.
 const MAX_GAP: usize = 4;
-/// The largest number of runs of a page: every run except the last one needs a word and a gap that is longer than [`MAX_GAP`].
+/// The largest number of runs of a page: every run except the last one needs a word and a gap that is longer than
+/// [`MAX_GAP`].
 const MAX_RUNS: usize = WORDS / (MAX_GAP + 2) + 1;
 
 /// Appends the difference of two pages.
@@ -46,7 +48,8 @@ pub(super) fn append_difference(packed: &mut Vec<u8>, old: &[u8], new: &[u8]) {
     }
 }
 
-/// Reads the difference of one page into `page`; `fill` supplies the next bytes. `None` means that the bytes are no valid runs.
+/// Reads the difference of one page into `page`; `fill` supplies the next bytes. `None` means that the bytes are no
+/// valid runs.
 pub(super) fn read_difference<E>(
     page: &mut Page,
     mut fill: impl FnMut(&mut [u8]) -> Result<(), E>,

@@ -1,9 +1,10 @@
 //! Finds the pages of a guest's memory that were written since a memory file was mapped under it.
-//! Invariant: no written page is missing. A page that is listed may still equal the file; a page that is not listed does equal it.
+//! Invariant: no written page is missing. A page that is listed may still equal the file; a page that is not listed
+//! does equal it.
 //!
-//! A page of a private mapping becomes anonymous when it is written, while a page that was only read still belongs to the file. The
-//! kernel reports this by one ioctl for the whole range (`PAGEMAP_SCAN`), or by eight bytes for each page in `/proc/self/pagemap`.
-//! Where neither works, all pages are listed and the caller compares them.
+//! A page of a private mapping becomes anonymous when it is written, while a page that was only read still belongs to
+//! the file. The kernel reports this by one ioctl for the whole range (`PAGEMAP_SCAN`), or by eight bytes for each page
+//! in `/proc/self/pagemap`. Where neither works, all pages are listed and the caller compares them.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -108,7 +109,8 @@ impl DirtyPageFinder {
         let mut regions = [PageRegion::default(); MAX_REGIONS];
         let mut start = memory_start;
         while start < memory_end {
-            // Pages that are not of a file (`inverted` turns the condition `all_of` around), and are in memory or swapped out.
+            // Pages that are not of a file (`inverted` turns the condition `all_of` around), and are in memory or
+            // swapped out.
             let mut argument = ScanArgument {
                 size: size_of::<ScanArgument>() as u64,
                 start,
@@ -121,8 +123,8 @@ impl DirtyPageFinder {
                 returned: IS_PRESENT,
                 ..ScanArgument::default()
             };
-            // SAFETY: the argument has the kernel's layout. The kernel writes at most `regions_length` entries to `regions`, and only
-            // reads the state of the memory range.
+            // SAFETY: the argument has the kernel's layout. The kernel writes at most `regions_length` entries to
+            // `regions`, and only reads the state of the memory range.
             let count = unsafe { libc::ioctl(pagemap.as_raw_fd(), PAGEMAP_SCAN, &raw mut argument) };
             let count = usize::try_from(count).ok()?;
             for region in regions.get(..count)? {
@@ -152,8 +154,8 @@ impl DirtyPageFinder {
         Some(())
     }
 
-    /// Returns whether the method works here. The test maps a file under the first four of eight pages, writes to one page on each
-    /// side of its end, and reads one page on each side.
+    /// Returns whether the method works here. The test maps a file under the first four of eight pages, writes to one
+    /// page on each side of its end, and reads one page on each side.
     fn works(&self) -> Option<bool> {
         let content = [7; PAGE_BYTES];
         let file = MemoryFile::create(4 * PAGE_BYTES, (0..4).map(|page| (page, content.as_slice()))).ok()?;
@@ -192,7 +194,8 @@ impl TestMapping {
     }
 
     fn bytes(&mut self) -> &mut [u8] {
-        // SAFETY: the mapping has `length` bytes, is readable and writable, and is borrowed exclusively from its only owner.
+        // SAFETY: the mapping has `length` bytes, is readable and writable, and is borrowed exclusively from its only
+        // owner.
         unsafe { std::slice::from_raw_parts_mut(self.start, self.length) }
     }
 }

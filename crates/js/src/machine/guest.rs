@@ -53,7 +53,8 @@ pub enum ScriptProgress {
 }
 
 impl Guest {
-    /// Creates a guest with an empty memory. It cannot be called before an image is mapped or the engine has booted in it.
+    /// Creates a guest with an empty memory. It cannot be called before an image is mapped or the engine has booted in
+    /// it.
     pub fn instantiate(module: &LinkedModule) -> Result<Self, GuestError> {
         let (mut store, instance) = module.instantiate().map_err(GuestError::Trap)?;
         let memory = instance.get_memory(&mut store, "memory").ok_or(GuestError::Invalid("it has no memory"))?;
@@ -72,7 +73,8 @@ impl Guest {
         Ok(Self { store, instance, memory, exports })
     }
 
-    /// Boots the engine: writes the initial data, initializes the engine and runs the prelude. The result is the same every time.
+    /// Boots the engine: writes the initial data, initializes the engine and runs the prelude. The result is the same
+    /// every time.
     pub fn boot(&mut self, parts: &GuestParts) -> Result<(), program::Error> {
         let boot_error = |error: GuestError| program::Error::Boot(wasmtime::Error::new(error));
         for (at, bytes) in &parts.data {
@@ -193,7 +195,8 @@ impl Guest {
         Ok(progress)
     }
 
-    /// Runs one job and returns whether more are left. Engines of older builds may lack this function, which only tests need.
+    /// Runs one job and returns whether more are left. Engines of older builds may lack this function, which only tests
+    /// need.
     pub fn run_one_job(&mut self) -> Result<bool, GuestError> {
         let run_job = export::<(), i32>(&mut self.store, self.instance, "tk_turn")?;
         let result = run_job.call(&mut self.store, ());
@@ -218,7 +221,8 @@ impl Guest {
         self.checked(result)
     }
 
-    /// Returns the global names of the heap, each with a digest of everything that is reachable from it. No code of a script runs.
+    /// Returns the global names of the heap, each with a digest of everything that is reachable from it. No code of a
+    /// script runs.
     pub fn globals(&mut self) -> Result<Vec<Global>, GuestError> {
         let examine = export::<u32, i32>(&mut self.store, self.instance, "tk_global")?;
         let mut globals = Vec::new();
@@ -273,7 +277,8 @@ impl Guest {
         decode(OutputReader(memory.get(at..end).ok_or(OUTSIDE)?))
     }
 
-    /// Turns an error of Wasmtime into the reason for which the host ended the guest, or into a trap of the guest itself.
+    /// Turns an error of Wasmtime into the reason for which the host ended the guest, or into a trap of the guest
+    /// itself.
     fn checked<T>(&mut self, result: wasmtime::Result<T>) -> Result<T, GuestError> {
         result.map_err(|error| self.store.data_mut().error.take().unwrap_or(GuestError::Trap(error)))
     }

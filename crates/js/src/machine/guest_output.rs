@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::host::GuestError;
 
-/// The largest result. A run may hold as much as its memory allows, but its result is stored, sent and read by a model, so a longer
-/// one is cut and says so.
+/// The largest result. A run may hold as much as its memory allows, but its result is stored, sent and read by a model,
+/// so a longer one is cut and says so.
 pub const MAX_RESULT_BYTES: usize = 1 << 20;
 /// The largest name, message or stack of an error.
 const MAX_THROWN_BYTES: usize = 16 << 10;
@@ -129,7 +129,8 @@ fn parse_json(text: &str) -> Option<Value> {
     serde_json::from_str(text).ok().or_else(|| serde_json::from_str(&replace_lone_surrogates(text)).ok())
 }
 
-/// Replaces the escapes of lone surrogates in JSON by the replacement character. Surrogate pairs and all other escapes stay.
+/// Replaces the escapes of lone surrogates in JSON by the replacement character. Surrogate pairs and all other escapes
+/// stay.
 fn replace_lone_surrogates(text: &str) -> String {
     let mut rest = text;
     let mut replaced = String::with_capacity(text.len());

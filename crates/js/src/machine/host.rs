@@ -1,4 +1,5 @@
-//! The functions that a guest can call on the host: time, random bytes, console lines, digests, time zones, and few others.
+//! The functions that a guest can call on the host: time, random bytes, console lines, digests, time zones, and few
+//! others.
 //! Invariant: no function blocks, opens a file or sends anything.
 
 use std::sync::{Arc, OnceLock};
@@ -118,8 +119,8 @@ impl HostState {
         self.memory_limit = memory_bytes.min(MAX_MEMORY_BYTES);
     }
 
-    /// Lets other steps go first if it is their turn, and returns an error if the guest must end. Called at each epoch while the guest
-    /// runs.
+    /// Lets other steps go first if it is their turn, and returns an error if the guest must end. Called at each epoch
+    /// while the guest runs.
     pub fn check_limits(&mut self) -> Option<GuestError> {
         if let Some(turns) = &self.turns {
             let paused = turns.pause(&|| self.stops.iter().any(Stop::is_stopped));
@@ -150,7 +151,8 @@ fn surroundings_json(surroundings: &Surroundings) -> Arc<str> {
 }
 
 impl ResourceLimiter for HostState {
-    /// Growth beyond the limit ends the guest. A refusal would reach the code as an exception, which the code could catch.
+    /// Growth beyond the limit ends the guest. A refusal would reach the code as an exception, which the code could
+    /// catch.
     fn memory_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
         if desired as u64 > self.memory_limit { self.end_guest(GuestError::Memory) } else { Ok(true) }
     }
@@ -260,7 +262,8 @@ fn digest(
     Ok(length)
 }
 
-/// Returns the offset of an IANA zone at a time, in minutes east of UTC, or `i32::MIN` if there is no such zone or time.
+/// Returns the offset of an IANA zone at a time, in minutes east of UTC, or `i32::MIN` if there is no such zone or
+/// time.
 fn zone(mut caller: Caller<'_, HostState>, at: u32, length: u32, epoch_ms: f64) -> wasmtime::Result<i32> {
     static ZONES: OnceLock<TimeZoneDatabase> = OnceLock::new();
     let (name, _) = guest_bytes(&mut caller, at, length)?;

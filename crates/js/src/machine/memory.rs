@@ -29,12 +29,14 @@ struct GuestMemory {
     size: usize,
 }
 
-// SAFETY: this value alone owns the mapping. Wasmtime gives the pointer only to the instance that the memory belongs to.
+// SAFETY: this value alone owns the mapping. Wasmtime gives the pointer only to the instance that the memory belongs
+// to.
 unsafe impl Send for GuestMemory {}
 // SAFETY: no method changes anything through a shared reference.
 unsafe impl Sync for GuestMemory {}
 
-// SAFETY: `new_memory` returns zeroed memory of the requested size that never moves. The guard after it is never made accessible.
+// SAFETY: `new_memory` returns zeroed memory of the requested size that never moves. The guard after it is never made
+// accessible.
 unsafe impl MemoryCreator for GuestMemoryCreator {
     fn new_memory(
         &self,
@@ -118,7 +120,8 @@ impl Drop for GuestMemory {
     }
 }
 
-/// A complete memory in an anonymous file. Guests map it copy-on-write, and the host reads it through a mapping of its own.
+/// A complete memory in an anonymous file. Guests map it copy-on-write, and the host reads it through a mapping of its
+/// own.
 pub struct MemoryFile {
     file: File,
     /// The host's read-only mapping of the file.
@@ -181,7 +184,8 @@ impl MemoryFileWriter {
         self.file.write_all_at(pages, u64::from(first) * PAGE_BYTES as u64)
     }
 
-    /// Writes pages in rising order. Consecutive pages are written by one call, since a call for each page costs as much as copying it.
+    /// Writes pages in rising order. Consecutive pages are written by one call, since a call for each page costs as
+    /// much as copying it.
     pub fn write_pages<'a>(&self, pages: impl Iterator<Item = (u32, &'a [u8])>) -> io::Result<()> {
         const MAX_RUN_PAGES: usize = 256;
         let mut run: Vec<&[u8]> = Vec::with_capacity(MAX_RUN_PAGES);
@@ -239,11 +243,12 @@ impl MemoryView<'_> {
         if source.bytes > self.0.len() || !source.bytes.is_multiple_of(PAGE_BYTES) {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        // MAP_PRIVATE gives the guest its own copy of each page that it writes. The file stays unchanged for all other guests.
+        // MAP_PRIVATE gives the guest its own copy of each page that it writes. The file stays unchanged for all other
+        // guests.
         let flags = libc::MAP_PRIVATE | libc::MAP_FIXED | libc::MAP_NORESERVE;
         let rights = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: the range lies in a mapping of ours (the memory of every guest is a `GuestMemory`) that is aligned to pages and that
-        // `self` borrows exclusively. Plain bytes replace plain bytes.
+        // SAFETY: the range lies in a mapping of ours (the memory of every guest is a `GuestMemory`) that is aligned to
+        // pages and that `self` borrows exclusively. Plain bytes replace plain bytes.
         let mapped =
             unsafe { libc::mmap(self.0.as_mut_ptr().cast(), source.bytes, rights, flags, source.file.as_raw_fd(), 0) };
         if mapped == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }

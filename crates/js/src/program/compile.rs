@@ -1,6 +1,7 @@
 //! Compiles guests to native code and caches the code in a private folder, so that later starts do not compile.
-//! Invariant: cached code runs with all rights of the process. It is loaded only if the folder and the file belong to this user, nobody
-//! else can write to them, and the code was made by this version of Wasmtime, for this kind of processor, with these settings.
+//! Invariant: cached code runs with all rights of the process. It is loaded only if the folder and the file belong to
+//! this user, nobody else can write to them, and the code was made by this version of Wasmtime, for this kind of
+//! processor, with these settings.
 #![allow(unsafe_code)]
 
 use std::fs::{self, DirBuilder, Metadata, OpenOptions, Permissions};
@@ -15,8 +16,9 @@ use wasmtime::{Config, Engine, MemoryCreator, Module, OptLevel, RegallocAlgorith
 
 use super::{Error, GuestParts};
 
-/// The native stack that a guest may use. The native frames of the parser and of `JSON.parse` are many times larger than their frames in
-/// the guest's own stack of 4 MiB. That stack must be exhausted first: its end is a RangeError, the end of this one is a trap.
+/// The native stack that a guest may use. The native frames of the parser and of `JSON.parse` are many times larger
+/// than their frames in the guest's own stack of 4 MiB. That stack must be exhausted first: its end is a RangeError,
+/// the end of this one is a trap.
 const NATIVE_STACK_BYTES: usize = 64 << 20;
 /// The address space of each guest. With 4 GiB, every 32-bit address is inside it, so no access needs a bounds check.
 const RESERVED_BYTES: u64 = 4 << 30;
@@ -49,7 +51,8 @@ pub fn config(memory_creator: Arc<dyn MemoryCreator>) -> Config {
 pub struct CodeCache(Option<PathBuf>);
 
 impl CodeCache {
-    /// Opens the folder. A folder that cannot be created or that belongs to another user is not used, which only costs time.
+    /// Opens the folder. A folder that cannot be created or that belongs to another user is not used, which only costs
+    /// time.
     pub fn open(folder: Option<&Path>) -> Self {
         let Some(folder) = folder else { return Self(None) };
         match prepare_folder(folder) {
@@ -104,34 +107,46 @@ fn is_own(metadata: &Metadata) -> bool {
 }
 
 fn load(engine: &Engine, path: &Path) -> Option<Module> {
-    // The open file is checked and not its path, because the path may lead to another file a moment later. O_NOFOLLOW refuses a link,
-    // and O_NONBLOCK keeps a pipe from blocking the start.
+    // The open file is checked and not its path, because the path may lead to another file a moment later. O_NOFOLLOW
+    // refuses a link, and O_NONBLOCK keeps a pipe from blocking the start.
     let opened = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path);
     let (file, metadata) = match opened.and_then(|file| file.metadata().map(|metadata| (file, metadata))) {
         Ok(opened) => opened,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
         Err(error) => {
-            tracing::warn!(file = %path.display(), %error, "the compiled JavaScript engine is unusable; compiling again");
+            tracing::warn!(
+                file = %path.display(),
+                %error,
+                "the compiled JavaScript engine is unusable; compiling again"
+            );
             return None;
         }
     };
     if !metadata.is_file() || !is_own(&metadata) || metadata.mode() & 0o022 != 0 {
-        tracing::warn!(file = %path.display(), "the compiled JavaScript engine is not a private file of this user; compiling again");
+        tracing::warn!(
+            file = %path.display(),
+            "the compiled JavaScript engine is not a private file of this user; compiling again"
+        );
         return None;
     }
-    // SAFETY: the file belongs to this user and nobody else can write it. It is in a folder that only this user can write to
-    // (`prepare_folder`), its name contains settings, processor and version, and it was complete when it got that name (`store`).
+    // SAFETY: the file belongs to this user and nobody else can write it. It is in a folder that only this user can
+    // write to (`prepare_folder`), its name contains settings, processor and version, and it was complete when it got
+    // that name (`store`).
     match unsafe { Module::deserialize_open_file(engine, file) } {
         Ok(module) => Some(module),
         Err(error) => {
-            tracing::warn!(file = %path.display(), %error, "the compiled JavaScript engine is unusable; compiling again");
+            tracing::warn!(
+                file = %path.display(),
+                %error,
+                "the compiled JavaScript engine is unusable; compiling again"
+            );
             None
         }
     }
 }
 
-/// Writes the file under a temporary name and renames it, so that a crash leaves no partial code under the final name. The temporary
-/// file must be new, because an existing one could be a link to another place.
+/// Writes the file under a temporary name and renames it, so that a crash leaves no partial code under the final name.
+/// The temporary file must be new, because an existing one could be a link to another place.
 fn store(path: &Path, code: &[u8]) -> io::Result<()> {
     let temporary = path.with_extension(format!("{}.new", std::process::id()));
     let _ = fs::remove_file(&temporary);

@@ -1,6 +1,6 @@
 //! The program of an engine: takes apart and compiles a guest, which is WebAssembly with the prelude in it.
-//! Invariant: an engine is identified by its content. Its name is the digest of the guest and of the image that the guest boots to, so
-//! a guest that comes from outside is the same engine or has another name.
+//! Invariant: an engine is identified by its content. Its name is the digest of the guest and of the image that the
+//! guest boots to, so a guest that comes from outside is the same engine or has another name.
 
 mod compile;
 mod parts;

@@ -1,6 +1,6 @@
 //! Splits a guest into its code without initial data, that data, and its prelude.
-//! Invariant: the code for the compiler has no data segments. Wasmtime would write them into the memory of every new instance, over
-//! the image that is mapped there. Only the boot writes them, once.
+//! Invariant: the code for the compiler has no data segments. Wasmtime would write them into the memory of every new
+//! instance, over the image that is mapped there. Only the boot writes them, once.
 
 use wasmparser::{DataKind, ExternalKind, GlobalSectionReader, ImportSectionReader, Operator, Parser, Payload};
 
@@ -100,8 +100,8 @@ fn check_imports(section: ImportSectionReader<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns the initial stack pointer, which is the only global of a C program. Globals are not part of an image, so another one would
-/// be lost between two steps.
+/// Returns the initial stack pointer, which is the only global of a C program. Globals are not part of an image, so
+/// another one would be lost between two steps.
 fn initial_stack_pointer(section: GlobalSectionReader<'_>) -> Result<u32, Error> {
     let mut globals = section.into_iter();
     let (Some(global), None) = (globals.next(), globals.next()) else {

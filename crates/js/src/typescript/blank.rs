@@ -1,6 +1,6 @@
 //! Walks a TypeScript tree and blanks all types.
-//! Invariant: every statement still begins and ends where it did. If two statements would be read as one after types were blanked, a
-//! `;` stands between them.
+//! Invariant: every statement still begins and ends where it did. If two statements would be read as one after types
+//! were blanked, a `;` stands between them.
 
 use oxc_ast::ast::*;
 use oxc_ast_visit::{Visit, walk};
@@ -76,14 +76,16 @@ impl TypeBlanker<'_> {
         }
     }
 
-    /// Replaces the modifiers before the name of a member with spaces, and also the `?` or `!` after the name if `marked`.
+    /// Replaces the modifiers before the name of a member with spaces, and also the `?` or `!` after the name if
+    /// `marked`.
     fn blank_member(&mut self, start: u32, key: Span, computed: bool, marked: bool) {
         let words = words_between(self.source, start as usize, key.start as usize);
         let modifiers: Vec<_> = words.into_iter().filter(|(_, word)| MODIFIERS.contains(word)).collect();
         for (at, word) in &modifiers {
             self.edits.blank(*at as u32, (at + word.len()) as u32);
         }
-        // Without the modifier, `public ['y'] = 2` or `private *z() {}` would continue a field `x = 1` on the line before.
+        // Without the modifier, `public ['y'] = 2` or `private *z() {}` would continue a field `x = 1` on the line
+        // before.
         if let (Some((first_at, _)), Some((last_at, last_word))) = (modifiers.first(), modifiers.last()) {
             let rest_at = next_token(self.source, last_at + last_word.len());
             let rest = self.source.get(rest_at..).unwrap_or_default();
@@ -109,7 +111,8 @@ impl TypeBlanker<'_> {
         self.source.get(from as usize..to as usize).is_some_and(|text| text.contains(ends_line))
     }
 
-    /// Writes a `;` at the end of each statement whose last character was blanked, since the next line could continue it otherwise.
+    /// Writes a `;` at the end of each statement whose last character was blanked, since the next line could continue
+    /// it otherwise.
     fn close_statements(&mut self) {
         self.edits.sort();
         for end in std::mem::take(&mut self.statement_ends) {
@@ -216,8 +219,8 @@ impl<'a> Visit<'a> for TypeBlanker<'_> {
     }
 
     fn visit_arrow_function_expression(&mut self, it: &ArrowFunctionExpression<'a>) {
-        // JavaScript allows no line end between `async`, `return` and such and the `(`, nor between the `)` and the `=>`. If a blanked type
-        // contains a line end, the bracket moves to the other end of the type.
+        // JavaScript allows no line end between `async`, `return` and such and the `(`, nor between the `)` and the
+        // `=>`. If a blanked type contains a line end, the bracket moves to the other end of the type.
         let params = it.params.span;
         if let Some(generics) = &it.type_parameters
             && self.has_line_end(generics.span.start, params.start)
@@ -246,7 +249,8 @@ impl<'a> Visit<'a> for TypeBlanker<'_> {
             }
         }
         if let Some(first) = it.implements.first() {
-            // The tree has no position of the word `implements`. It stands after the last part before it, whichever that is.
+            // The tree has no position of the word `implements`. It stands after the last part before it, whichever
+            // that is.
             let heritage_end = it.heritage.as_ref().map(|heritage| {
                 let arguments = heritage.type_arguments.as_ref().map(|arguments| arguments.span.end);
                 arguments.unwrap_or(heritage.expression.span().end)

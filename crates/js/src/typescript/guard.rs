@@ -1,8 +1,9 @@
 //! Decides whether a source may be given to the parser, which backtracks where TypeScript is ambiguous.
-//! Invariant: brackets are counted as the parser will count them. If that is uncertain, every `<` counts as a bracket with a choice.
+//! Invariant: brackets are counted as the parser will count them. If that is uncertain, every `<` counts as a bracket
+//! with a choice.
 //!
-//! A `<` can begin type arguments or be a comparison, so the parser tries both. Each bracket with a `<` before the next bracket opens
-//! can double the time: `(a=b<` repeated thirty times would practically never end.
+//! A `<` can begin type arguments or be a comparison, so the parser tries both. Each bracket with a `<` before the next
+//! bracket opens can double the time: `(a=b<` repeated thirty times would practically never end.
 
 /// The largest depth of brackets. The parser's time grows with its square.
 const MAX_DEPTH: usize = 128;
@@ -164,8 +165,8 @@ impl BracketScan<'_> {
         }
     }
 
-    /// Skips a regular expression or a `/`. After a bracket or a word the slash may be either, so the scan is uncertain if the two
-    /// readings would count other brackets.
+    /// Skips a regular expression or a `/`. After a bracket or a word the slash may be either, so the scan is uncertain
+    /// if the two readings would count other brackets.
     fn regular_expression_or_division(&mut self) {
         let mut in_class = false;
         let ends = self.rest().iter().skip(1).scan(false, |is_escaped, byte| {

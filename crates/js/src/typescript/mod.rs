@@ -1,6 +1,7 @@
-//! Translates TypeScript to JavaScript by replacing types with spaces, so that every line and column stays where it was.
-//! Invariant: JavaScript is returned unchanged. A source that neither grammar accepts is also returned unchanged, and the engine
-//! reports the mistake. Only syntax that would need generated code is refused.
+//! Translates TypeScript to JavaScript by replacing types with spaces, so that every line and column stays where it
+//! was.
+//! Invariant: JavaScript is returned unchanged. A source that neither grammar accepts is also returned unchanged, and
+//! the engine reports the mistake. Only syntax that would need generated code is refused.
 
 mod blank;
 mod edits;
@@ -14,7 +15,8 @@ use oxc_parser::{ParseOptions, Parser, ParserReturn};
 use oxc_span::SourceType;
 use ports::scripts::Thrown;
 
-/// A source with more tokens is treated as JavaScript. Each token may be one level of nesting, and the parser is recursive.
+/// A source with more tokens is treated as JavaScript. Each token may be one level of nesting, and the parser is
+/// recursive.
 const MAX_TOKENS: usize = 64 * 1024;
 /// The largest stack that one level of nesting needs. The test `any_depth_is_survived` fails if the parser needs more.
 const STACK_BYTES_PER_TOKEN: usize = 2048;
@@ -42,8 +44,8 @@ fn translate(source: &str) -> Result<String, Thrown> {
     if !typescript.panicked && (typescript.diagnostics.is_empty() || javascript.panicked) {
         return blank::blank_types(source, &typescript.program);
     }
-    // Neither grammar accepts the source. The engine's own message is the best one, unless it would only be about the first type: then
-    // the TypeScript parser came further, and its message is about the actual mistake.
+    // Neither grammar accepts the source. The engine's own message is the best one, unless it would only be about the
+    // first type: then the TypeScript parser came further, and its message is about the actual mistake.
     match (first_error(&javascript), first_error(&typescript)) {
         (Some((javascript_at, _)), Some((typescript_at, message))) if typescript_at > javascript_at => {
             Err(refusal::syntax_error(source, typescript_at, &message))

@@ -1,4 +1,5 @@
-//! The syntax that cannot be removed because it does something at run time, and the messages that say what to write instead.
+//! The syntax that cannot be removed because it does something at run time, and the messages that say what to write
+//! instead.
 //! Invariant: every refusal is a `SyntaxError` with the caller's own line, like the errors of the engine.
 
 use ports::scripts::Thrown;

@@ -71,7 +71,8 @@ fn evicted_heaps_are_absent_and_can_be_admitted_again() {
     assert_eq!(session.json("mine"), json!("first"));
 }
 
-/// The ancestors of a heap are loaded as overlays of one memory file. A memory file for each of them would exceed the budget.
+/// The ancestors of a heap are loaded as overlays of one memory file. A memory file for each of them would exceed the
+/// budget.
 #[test]
 fn a_chain_of_large_changes_is_loaded_within_the_budget() {
     let mut session = Session::new();
@@ -103,7 +104,8 @@ fn freed_pages_use_no_memory() {
     assert_eq!(session.json("[large, kept]"), json!([null, 8]));
 }
 
-/// The cost of a step does not grow with the number of steps before it: neither its stored bytes nor the objects that a reader needs.
+/// The cost of a step does not grow with the number of steps before it: neither its stored bytes nor the objects that a
+/// reader needs.
 #[test]
 fn the_cost_of_a_step_does_not_grow_in_ten_thousand_steps() {
     const STEPS: usize = 10_000;

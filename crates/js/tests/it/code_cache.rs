@@ -1,5 +1,5 @@
-//! The folder of compiled code. Its files run with all rights of the process, so files and folders that others could have written are
-//! not used.
+//! The folder of compiled code. Its files run with all rights of the process, so files and folders that others could
+//! have written are not used.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};

@@ -22,6 +22,7 @@ impl Fixture {
         Image::base(self.engine, memory).unwrap()
     }
 
+    /// Returns the image of the memory `new`, and its object as a difference to `parent`, the image of `old`.
     fn step(&mut self, parent: &Image, old: &[u8], new: &[u8]) -> (Image, Vec<u8>) {
         let next = parent.with_changes(pages(new), (new.len() / PAGE_BYTES) as u32).unwrap();
         let changes: Vec<PageChange<'_>> =
@@ -39,6 +40,7 @@ fn page_of(memory: &[u8], page: u32) -> &[u8] {
     memory.get(page as usize * PAGE_BYTES..(page as usize + 1) * PAGE_BYTES).unwrap_or(&ZERO_PAGE)
 }
 
+/// Returns a memory of this size with some bytes, given as page, offset and byte.
 fn memory(wasm_pages: u32, writes: &[(u32, u16, u8)]) -> Vec<u8> {
     let mut memory = vec![0; (wasm_pages * PAGES_PER_WASM_PAGE) as usize * PAGE_BYTES];
     write(&mut memory, writes);
@@ -215,9 +217,18 @@ fn damage_of(fixture: &mut Fixture, base: &Image, old: &[u8], key: Digest, objec
     }
 }
 
-/// Returns the base image's memory, the base image, the next image and its object with two changed pages: the byte that marks a parent
-/// is at 116, the count at 117, the list entries at 121 and 157, the packed pages from 193.
-fn sample(fixture: &mut Fixture) -> (Vec<u8>, Image, Image, Vec<u8>) {
+/// An object with two changed pages, whose parent is the base image.
+struct Sample {
+    /// The memory of the base image.
+    old: Vec<u8>,
+    base: Image,
+    next: Image,
+    object: Vec<u8>,
+}
+
+/// Returns an object in which the byte that marks a parent is at 116, the count of changed pages at 117, the list
+/// entries at 121 and 157, and the packed pages from 193.
+fn sample(fixture: &mut Fixture) -> Sample {
     let old = memory(1, &[(0, 0, 1)]);
     let base = fixture.base(&old);
     let (next, object) = fixture.step(&base, &old, &memory(1, &[(0, 0, 1), (2, 9, 8), (5, 100, 77)]));
@@ -225,13 +236,13 @@ fn sample(fixture: &mut Fixture) -> (Vec<u8>, Image, Image, Vec<u8>) {
         (object[116], &object[117..121], &object[121..125]),
         (0, [0, 0, 0, 2].as_slice(), [0, 0, 0, 2].as_slice())
     );
-    (old, base, next, object)
+    Sample { old, base, next, object }
 }
 
 #[test]
 fn forged_lists_of_pages_are_refused() {
     let mut fixture = Fixture::new();
-    let (old, base, next, object) = sample(&mut fixture);
+    let Sample { old, base, next, object } = sample(&mut fixture);
     let key = next.key();
     let renumbered = |at: usize, page: u8| forged(object.clone(), |bytes| bytes[at + 3] = page);
     assert_eq!(damage_of(&mut fixture, &base, &old, key, &renumbered(157, 2)), Damage::Order(2), "a page listed twice");
@@ -259,7 +270,7 @@ fn forged_lists_of_pages_are_refused() {
 #[test]
 fn forged_pages_are_refused() {
     let mut fixture = Fixture::new();
-    let (old, base, next, object) = sample(&mut fixture);
+    let Sample { old, base, next, object } = sample(&mut fixture);
     let key = next.key();
     let mut new = old.clone();
     fixture.codec.apply(key, &object, &base, &mut new).unwrap();
@@ -362,7 +373,7 @@ fn a_large_heap_is_read_and_its_forged_pages_are_refused() {
 #[test]
 fn forged_payloads_are_refused() {
     let mut fixture = Fixture::new();
-    let (old, base, next, object) = sample(&mut fixture);
+    let Sample { old, base, next, object } = sample(&mut fixture);
     let (key, bigger) =
         forged_with_key(object.clone(), |bytes| bytes[76..84].copy_from_slice(&(1u64 << 17).to_be_bytes()));
     assert_eq!(damage_of(&mut fixture, &base, &old, key, &bigger), Damage::Root, "a wrong memory size");
@@ -386,7 +397,7 @@ fn forged_payloads_are_refused() {
 #[test]
 fn an_object_is_read_with_its_own_parent_only() {
     let mut fixture = Fixture::new();
-    let (old, base, next, object) = sample(&mut fixture);
+    let Sample { old, base, next, object } = sample(&mut fixture);
     let middle = memory(1, &[(0, 0, 1), (2, 9, 8), (5, 100, 77)]);
     let (last, second) = fixture.step(&next, &middle, &memory(2, &[(0, 0, 3)]));
     assert_eq!(ParsedObject::parse(&second).unwrap().parent, Some(next.key()));
@@ -404,7 +415,7 @@ fn an_object_is_read_with_its_own_parent_only() {
 #[test]
 fn an_unchanged_image_has_no_object() {
     let mut fixture = Fixture::new();
-    let (old, base, next, _) = sample(&mut fixture);
+    let Sample { old, base, next, .. } = sample(&mut fixture);
     let same = base.with_changes(pages(&old), PAGES_PER_WASM_PAGE).unwrap();
     assert_eq!(fixture.codec.encode(&base, &same, &[]).unwrap_err(), Error::Same(base.key()));
     assert!(same.is_base());

@@ -7,8 +7,8 @@ use ports::Scripts;
 
 use crate::support::{Session, settings, wait};
 
-/// Returns scripts that write in several places, grow, free much memory, throw, and leave a generator half way. None of them reads the
-/// clock or a random number, so their heaps are the same on every guest.
+/// Returns scripts that write in several places, grow, free much memory, throw, and leave a generator half way. None of
+/// them reads the clock or a random number, so their heaps are the same on every guest.
 fn script(session: usize, step: usize) -> String {
     let secret = format!("session {session} step {step} ").repeat(40);
     match (session * 5 + step * 3) % 8 {

@@ -1,4 +1,5 @@
-//! Steps that share processors with others: a pause does not count against the deadline, and a kept guest holds no turn.
+//! Steps that share processors with others: a pause does not count against the deadline, and a kept guest holds no
+//! turn.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

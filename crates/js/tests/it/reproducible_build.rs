@@ -1,4 +1,5 @@
-//! The build of the guest is reproducible: in another folder it has the same bytes, and so the engine has the same name.
+//! The build of the guest is reproducible: in another folder it has the same bytes, and so the engine has the same
+//! name.
 
 use std::fs;
 use std::path::{Path, PathBuf};

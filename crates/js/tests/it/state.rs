@@ -95,8 +95,8 @@ fn a_large_typed_array_survives() {
     );
 }
 
-/// A callback runs as a job after the registered object was freed: at once if only the dropped name held it, else when the garbage
-/// collector runs, which may be in a later run and in another process.
+/// A callback runs as a job after the registered object was freed: at once if only the dropped name held it, else when
+/// the garbage collector runs, which may be in a later run and in another process.
 #[test]
 fn a_finalization_registry_works_after_its_heap_was_stored() {
     let mut session = Session::new();

@@ -103,7 +103,8 @@ proptest! {
     }
 }
 
-/// Tests depths around the largest that is parsed, with and without closing brackets. One token for each level is the worst case.
+/// Tests depths around the largest that is parsed, with and without closing brackets. One token for each level is the
+/// worst case.
 #[test]
 fn any_depth_is_survived() {
     // The stack is smaller than that of a thread of an asynchronous runtime.

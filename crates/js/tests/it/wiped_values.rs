@@ -1,6 +1,6 @@
 //! Searches the bytes of heaps for secrets that a script no longer holds.
-//! Invariant: a script computes the secret from other numbers, so that its source does not contain the secret. Only the tests of the
-//! source itself write the secret into the source.
+//! Invariant: a script computes the secret from other numbers, so that its source does not contain the secret. Only the
+//! tests of the source itself write the secret into the source.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::OnceLock;
@@ -267,7 +267,8 @@ fn a_long_substring_keeps_the_whole_string() {
     }
 }
 
-/// Objects that hold each other are freed when the garbage collector runs, which it does when the heap has grown by half.
+/// Objects that hold each other are freed when the garbage collector runs, which it does when the heap has grown by
+/// half.
 #[test]
 fn a_ring_is_wiped_when_it_is_collected() {
     let mut session = Session::new();

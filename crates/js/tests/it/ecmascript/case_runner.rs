@@ -186,7 +186,8 @@ fn judge(expectation: &Expectation, result: Result<ScriptResult, Error>) -> Verd
     }
 }
 
-/// Returns whether the shown error has this name. The suite's own error is no `Error`, so it is shown as `Uncaught` with its class.
+/// Returns whether the shown error has this name. The suite's own error is no `Error`, so it is shown as `Uncaught`
+/// with its class.
 fn has_name(thrown: &str, name: &str) -> bool {
     thrown.starts_with(&format!("{name}: ")) || (thrown.starts_with("Uncaught: ") && thrown.contains(name))
 }

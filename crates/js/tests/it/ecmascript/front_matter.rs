@@ -13,7 +13,8 @@ pub struct FrontMatter {
 }
 
 impl FrontMatter {
-    /// Reads the forms of YAML that these files use: `key: [a, b]`, `key:` with `- a` below it, and `negative:` with a `type`.
+    /// Reads the forms of YAML that these files use: `key: [a, b]`, `key:` with `- a` below it, and `negative:` with a
+    /// `type`.
     pub fn read(source: &str) -> Self {
         let mut front_matter = Self::default();
         let Some((_, rest)) = source.split_once("/*---") else { return front_matter };

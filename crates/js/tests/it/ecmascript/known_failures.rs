@@ -3,9 +3,9 @@
 
 use std::collections::HashMap;
 
-/// A heading `## guest: reason` stands above files that only the guest fails, `## both: reason` above files that the native build fails,
-/// too, and `## native: reason` above files that only the native build fails. A name with stars covers many files, of which some may
-/// pass.
+/// A heading `## guest: reason` stands above files that only the guest fails, `## both: reason` above files that the
+/// native build fails, too, and `## native: reason` above files that only the native build fails. A name with stars
+/// covers many files, of which some may pass.
 pub struct KnownFailures {
     files: HashMap<String, KnownFailure>,
     /// The names with stars.

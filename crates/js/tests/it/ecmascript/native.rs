@@ -1,4 +1,5 @@
-//! Runs conformance files in QuickJS-NG compiled for this machine, for comparison with the guest. `scripts/ecmascript.sh` builds it.
+//! Runs conformance files in QuickJS-NG compiled for this machine, for comparison with the guest.
+//! `scripts/ecmascript.sh` builds it.
 
 use std::env;
 use std::fs;
@@ -73,7 +74,8 @@ impl Native {
         let text = String::from_utf8_lossy(&fs::read(&output_file).unwrap()).into_owned();
         match expectation {
             Expectation::Completes if status.success() => Ok(()),
-            // The status does not count: an unhandled rejection, which some tests are about, is an error of the native program.
+            // The status does not count: an unhandled rejection, which some tests are about, is an error of the native
+            // program.
             Expectation::Prints(word) if text.contains(word) && !text.contains("Test262 failed") => Ok(()),
             Expectation::Throws(name) if !status.success() && text.contains(name.as_str()) => Ok(()),
             _ => Err(format!("{status}: {}", text.lines().next().unwrap_or_default())),

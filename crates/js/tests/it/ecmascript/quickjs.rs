@@ -22,8 +22,9 @@ const HARNESS_IMPORTS: &[&str] = &["/assert.js\"", "\"qjs:std\"", "\"qjs:os\""];
 /// Expected texts that differ here on purpose: dates are written as browsers write them in en-US.
 const REPLACED_TEXTS: &[(&str, &str)] = &[("04/07/2024, 0", "4/7/2024, "), ("04/07/2024, 1", "4/7/2024, 1")];
 
-/// Defines what the tests use of the program `qjs`. `gc` allocates until a ring of objects was collected, because there is no way to
-/// request a collection. `getStringKind` guesses from the length, because the engine's own answer is not available.
+/// Defines what the tests use of the program `qjs`. `gc` allocates until a ring of objects was collected, because there
+/// is no way to request a collection. `getStringKind` guesses from the length, because the engine's own answer is not
+/// available.
 const SHELL: &str = "
     globalThis.print = (...values) => console.log(...values);
     globalThis.gc = () => {
@@ -59,7 +60,8 @@ fn quickjs_own_tests() {
     suite.check(&cases);
 }
 
-/// Turns a file into a case. A run has no modules, so a module that imports only parts of the harness becomes a strict script.
+/// Turns a file into a case. A run has no modules, so a module that imports only parts of the harness becomes a strict
+/// script.
 fn case(name: String, text: &str) -> Case {
     let mut front_matter = FrontMatter::read(text);
     let mut source = String::with_capacity(text.len() + 20);

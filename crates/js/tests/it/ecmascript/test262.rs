@@ -1,5 +1,6 @@
-//! Test262, in the form in which the sources of SpiderMonkey contain it. `TEST262` is the folder that `scripts/ecmascript.sh` has
-//! unpacked. Each folder there has a `shell.js` with the harness files that its tests include, and each test ends with a report.
+//! Test262, in the form in which the sources of SpiderMonkey contain it. `TEST262` is the folder that
+//! `scripts/ecmascript.sh` has unpacked. Each folder there has a `shell.js` with the harness files that its tests
+//! include, and each test ends with a report.
 
 use std::collections::{BTreeMap, HashSet};
 use std::env;

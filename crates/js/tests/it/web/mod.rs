@@ -1,5 +1,5 @@
-//! Tests of the globals against their standards: the web-platform tests of URLs, which come with the crate `url`, and own files.
-//! `scripts/ecmascript.sh` runs the web-platform tests of the other globals.
+//! Tests of the globals against their standards: the web-platform tests of URLs, which come with the crate `url`, and
+//! own files. `scripts/ecmascript.sh` runs the web-platform tests of the other globals.
 
 // why: the tests print how many cases pass.
 #![allow(clippy::print_stdout)]

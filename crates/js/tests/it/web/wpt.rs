@@ -1,5 +1,5 @@
-//! The web-platform tests of the globals, from the sources of Node. `WPT` is the folder that `scripts/ecmascript.sh` has unpacked.
-//! Each file runs on a heap with the suite's own harness, which is stored and loaded at every await.
+//! The web-platform tests of the globals, from the sources of Node. `WPT` is the folder that `scripts/ecmascript.sh`
+//! has unpacked. Each file runs on a heap with the suite's own harness, which is stored and loaded at every await.
 
 use std::collections::{BTreeSet, HashMap};
 use std::env;
