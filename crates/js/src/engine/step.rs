@@ -82,13 +82,13 @@ impl Core {
 }
 
 /// Why an input was not accepted, or did not lead to an outcome.
-enum Failure {
+enum StepFailure {
     Guest(GuestError),
     /// The input settles a call that is not pending.
     NoCall(u64),
 }
 
-impl Failure {
+impl StepFailure {
     fn into_error(self, limits: &Limits) -> Error {
         match self {
             Self::Guest(error) => guest_error(error, limits),
@@ -97,7 +97,7 @@ impl Failure {
     }
 }
 
-impl From<GuestError> for Failure {
+impl From<GuestError> for StepFailure {
     fn from(error: GuestError) -> Self {
         Self::Guest(error)
     }
@@ -112,7 +112,7 @@ struct AppliedInput {
 }
 
 impl AppliedInput {
-    fn apply(guest: &mut Guest, input: &Input) -> Result<Self, Failure> {
+    fn apply(guest: &mut Guest, input: &Input) -> Result<Self, StepFailure> {
         let before = GuestCalls { calls: guest.pending_calls()?, last_id: guest.last_call_id()? };
         let mut settled = HashSet::new();
         match input {
@@ -121,7 +121,7 @@ impl AppliedInput {
                 for (id, answer) in answers {
                     let is_pending = before.calls.iter().any(|call| call.id == *id);
                     if !is_pending || !settled.insert(*id) || !guest.settle(*id, answer)? {
-                        return Err(Failure::NoCall(*id));
+                        return Err(StepFailure::NoCall(*id));
                     }
                 }
             }
@@ -130,7 +130,7 @@ impl AppliedInput {
     }
 
     /// Runs the script as far as it goes, and checks its claims against the state before.
-    fn advance(&self, guest: &mut Guest) -> Result<Outcome, Failure> {
+    fn advance(&self, guest: &mut Guest) -> Result<Outcome, StepFailure> {
         let progress = guest.advance()?;
         let after = GuestCalls { calls: guest.pending_calls()?, last_id: guest.last_call_id()? };
         after.check_follows(&self.before, &self.settled)?;

@@ -13,9 +13,9 @@ const TICK: Duration = Duration::from_millis(4);
 /// it costs time in the next step.
 const IDLE_TICKS: u32 = 500;
 
-pub struct Ticker(Arc<State>);
+pub struct Ticker(Arc<TickerState>);
 
-struct State {
+struct TickerState {
     /// The number of [`TickGuard`]s.
     running_guests: AtomicUsize,
     asleep: Mutex<bool>,
@@ -26,11 +26,11 @@ struct State {
 }
 
 /// Keeps the ticker running while a guest runs.
-pub struct TickGuard<'a>(&'a State);
+pub struct TickGuard<'a>(&'a TickerState);
 
 impl Ticker {
     pub fn start(engine: wasmtime::Engine) -> io::Result<Self> {
-        let state = Arc::new(State {
+        let state = Arc::new(TickerState {
             running_guests: AtomicUsize::new(0),
             asleep: Mutex::new(false),
             wake: Condvar::new(),
@@ -70,7 +70,7 @@ impl Drop for Ticker {
     }
 }
 
-impl State {
+impl TickerState {
     fn tick(&self, engine: &wasmtime::Engine) {
         let mut idle_ticks = 0;
         while !self.closed.load(Ordering::SeqCst) {

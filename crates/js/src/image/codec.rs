@@ -11,8 +11,8 @@ use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
 
 use super::digest_tree::digest_of;
 use super::object::{ChangedPage, Packing, append_checksum, start_object};
-use super::page_diff::{Page, append_difference, read_difference, xor};
-use super::payload::Payload;
+use super::page_diff::{PageBytes, append_difference, read_difference, xor};
+use super::payload::HeapPayload;
 use super::{Damage, Error, Image, PAGE_BYTES, ParsedObject, ZERO_PAGE};
 
 /// The compression level. Equal words are removed before compression, so a higher level finds nothing more.
@@ -74,7 +74,7 @@ impl Codec {
             changed.push((page, digest));
         }
         let parent = (!parent.is_base()).then(|| parent.key());
-        let payload = Payload { engine: next.engine(), pages: next.pages(), root: next.root() };
+        let payload = HeapPayload { engine: next.engine(), pages: next.pages(), root: next.root() };
         let mut object = start_object(&payload, parent, &changed);
         self.append_packed(&mut object)?;
         append_checksum(&mut object);
@@ -92,7 +92,7 @@ impl Codec {
         accept: &(dyn Fn(u32, &[u8]) + Sync),
     ) -> Result<Image, Error> {
         let (image, changed) = object.image(parent)?;
-        let restore = |page: u32, difference: &mut Page| {
+        let restore = |page: u32, difference: &mut PageBytes| {
             if page < parent.pages() {
                 xor(difference, parent_page(page));
             }
@@ -118,7 +118,7 @@ impl Codec {
         &mut self,
         object: &ParsedObject<'_>,
         changed: &[ChangedPage],
-        restore: impl Fn(u32, &mut Page),
+        restore: impl Fn(u32, &mut PageBytes),
         accept: &(dyn Fn(u32, &[u8]) + Sync),
     ) -> Result<bool, Error> {
         let (send_batch, batches) = mpsc::sync_channel::<(usize, Vec<u8>)>(MAX_QUEUED_BATCHES);
@@ -198,7 +198,7 @@ impl Codec {
         &mut self,
         object: &ParsedObject<'_>,
         count: usize,
-        mut each: impl FnMut(usize, &mut Page) -> Result<(), Error>,
+        mut each: impl FnMut(usize, &mut PageBytes) -> Result<(), Error>,
     ) -> Result<(), Error> {
         if count == 0 {
             return object.ensure(object.packed.is_empty(), Damage::Packed);
@@ -206,7 +206,7 @@ impl Codec {
         let bad_packing = || Error::Damaged { key: object.key, damage: Damage::Packed };
         self.decoder.reinit().map_err(|_| Error::Compress)?;
         let mut stream = ZstdFrame { decoder: &mut self.decoder, input: InBuffer::around(object.packed), ended: false };
-        let mut page: Page = ZERO_PAGE;
+        let mut page: PageBytes = ZERO_PAGE;
         for index in 0..count {
             let read = match object.packing {
                 Packing::Whole => stream.fill(&mut page).map(Some),
@@ -219,7 +219,7 @@ impl Codec {
     }
 
     /// Replaces the collected differences by these pages, each of which is a difference already.
-    pub(super) fn collect_differences<'p>(&mut self, pages: impl Iterator<Item = &'p Page>) {
+    pub(super) fn collect_differences<'p>(&mut self, pages: impl Iterator<Item = &'p PageBytes>) {
         self.differences.clear();
         pages.for_each(|difference| append_difference(&mut self.differences, &ZERO_PAGE, difference));
     }

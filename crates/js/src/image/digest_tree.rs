@@ -6,7 +6,7 @@ use std::sync::Arc;
 use base::Digest;
 use sha2::{Digest as _, Sha256};
 
-use super::payload::{PageDigest, Payload, check_page_count, memory_bytes, pages_of};
+use super::payload::{HeapPayload, PageDigest, check_page_count, memory_bytes, pages_of};
 use super::{Error, PAGE_BYTES, ZERO_PAGE};
 
 /// The number of pages of a group. A changed page costs the digest of its group and of all group digests.
@@ -27,14 +27,14 @@ pub struct Image {
     pages: u32,
     /// The groups, shared with the images of ancestors, so that the next image needs memory only for the groups that
     /// changed.
-    groups: Vec<Arc<Group>>,
+    groups: Vec<Arc<PageGroup>>,
     /// The SHA-256 of all group digests.
     root: [u8; 32],
     key: Digest,
 }
 
 #[derive(Debug, Clone)]
-struct Group {
+struct PageGroup {
     pages: [PageDigest; GROUP_PAGES],
     /// The SHA-256 of the page digests that exist: the last group of a memory may be partial.
     digest: [u8; 32],
@@ -92,7 +92,7 @@ impl Image {
             // pages now.
             touched.extend(groups.len().checked_sub(1));
             let zero_pages = [ZERO_DIGEST; GROUP_PAGES];
-            groups.resize(count, Arc::new(Group { pages: zero_pages, digest: group_digest(&zero_pages) }));
+            groups.resize(count, Arc::new(PageGroup { pages: zero_pages, digest: group_digest(&zero_pages) }));
             touched.push(count - 1);
         }
         for (at, digest) in digests {
@@ -113,16 +113,16 @@ impl Image {
         let mut hash = Sha256::new();
         groups.iter().for_each(|group| hash.update(group.digest));
         let root = hash.finalize().into();
-        let key = Payload { engine: self.engine, pages, root }.key();
+        let key = HeapPayload { engine: self.engine, pages, root }.key();
         Ok(Self { engine: self.engine, base: self.base, pages, groups, root, key })
     }
 
     /// Returns the bytes that this image needs in addition to those that it shares with `other`.
     pub fn own_bytes(&self, other: &Image) -> usize {
         let is_shared =
-            |at: usize, group: &Arc<Group>| other.groups.get(at).is_some_and(|other| Arc::ptr_eq(group, other));
+            |at: usize, group: &Arc<PageGroup>| other.groups.get(at).is_some_and(|other| Arc::ptr_eq(group, other));
         let own_groups = self.groups.iter().enumerate().filter(|(at, group)| !is_shared(*at, group)).count();
-        own_groups * size_of::<Group>() + self.groups.len() * size_of::<Arc<Group>>()
+        own_groups * size_of::<PageGroup>() + self.groups.len() * size_of::<Arc<PageGroup>>()
     }
 
     pub fn key(&self) -> Digest {

@@ -8,8 +8,8 @@ use base::Digest;
 
 use super::digest_tree::digest_of;
 use super::object::{append_checksum, start_object};
-use super::page_diff::{Page, xor};
-use super::payload::Payload;
+use super::page_diff::{PageBytes, xor};
+use super::payload::HeapPayload;
 use super::{Codec, Damage, Error, Image, ParsedObject, ZERO_PAGE};
 
 impl Codec {
@@ -19,9 +19,9 @@ impl Codec {
         &mut self,
         ancestor: &Image,
         objects: &[(Digest, &[u8])],
-        mut read_page: impl FnMut(u32, &mut Page),
+        mut read_page: impl FnMut(u32, &mut PageBytes),
     ) -> Result<Vec<u8>, Error> {
-        let mut differences: BTreeMap<u32, Box<Page>> = BTreeMap::new();
+        let mut differences: BTreeMap<u32, Box<PageBytes>> = BTreeMap::new();
         let mut last = ancestor.clone();
         for (key, object) in objects {
             let object = ParsedObject::parse_as(*key, object)?;
@@ -56,7 +56,7 @@ impl Codec {
         changed.retain(|(page, _)| differing.binary_search(page).is_ok());
         self.collect_differences(differences.values().map(AsRef::as_ref));
         let parent = (!ancestor.is_base()).then(|| ancestor.key());
-        let payload = Payload { engine: last.engine(), pages: last.pages(), root: last.root() };
+        let payload = HeapPayload { engine: last.engine(), pages: last.pages(), root: last.root() };
         let mut object = start_object(&payload, parent, &changed);
         self.append_packed(&mut object)?;
         append_checksum(&mut object);

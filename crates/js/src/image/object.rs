@@ -5,7 +5,7 @@
 use base::Digest;
 
 use super::digest_tree::Image;
-use super::payload::{PAYLOAD_BYTES, PageDigest, Payload, array_at, memory_bytes};
+use super::payload::{HeapPayload, PAYLOAD_BYTES, PageDigest, array_at, memory_bytes};
 use super::{Damage, Error};
 
 pub const MAGIC: [u8; 8] = *b"TOKAHEAP";
@@ -59,7 +59,7 @@ pub struct ParsedObject<'a> {
 
 impl<'a> ParsedObject<'a> {
     pub fn parse(object: &'a [u8]) -> Result<Self, Error> {
-        let mut rest = Reader { bytes: object, key: None };
+        let mut rest = ObjectReader { bytes: object, key: None };
         if rest.array::<8>()? != MAGIC {
             return Err(Error::NotAHeap);
         }
@@ -72,7 +72,7 @@ impl<'a> ParsedObject<'a> {
         if Digest::of(&payload) != key {
             return Err(damaged(Damage::Payload));
         }
-        let Payload { engine, pages, root } = Payload::parse(&payload).map_err(damaged)?;
+        let HeapPayload { engine, pages, root } = HeapPayload::parse(&payload).map_err(damaged)?;
         let body_bytes = rest.bytes.len().checked_sub(CHECKSUM_BYTES).ok_or(damaged(Damage::Truncated))?;
         let (body, checksum) = rest.bytes.split_at(body_bytes);
         if Digest::of(&object[..object.len() - CHECKSUM_BYTES]).as_bytes().as_slice() != checksum {
@@ -146,7 +146,7 @@ impl<'a> ParsedObject<'a> {
 }
 
 /// Writes the part of an object before its packed pages. The caller appends those and then calls [`append_checksum`].
-pub(super) fn start_object(payload: &Payload, parent: Option<Digest>, changed: &[ChangedPage]) -> Vec<u8> {
+pub(super) fn start_object(payload: &HeapPayload, parent: Option<Digest>, changed: &[ChangedPage]) -> Vec<u8> {
     let mut object = Vec::with_capacity(PAYLOAD_AT + PAYLOAD_BYTES + 37 + changed.len() * ENTRY_BYTES + 1024);
     object.extend_from_slice(&MAGIC);
     object.extend_from_slice(&(Packing::Runs as u16).to_be_bytes());
@@ -169,14 +169,14 @@ pub(super) fn append_checksum(object: &mut Vec<u8>) {
 }
 
 /// Reads an object from its beginning.
-struct Reader<'a> {
+struct ObjectReader<'a> {
     /// The bytes that have not been read.
     bytes: &'a [u8],
     /// The key of the object, once it has been read. Errors before that cannot name a heap.
     key: Option<Digest>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ObjectReader<'a> {
     fn take(&mut self, count: usize) -> Result<&'a [u8], Error> {
         let truncated = self.key.map_or(Error::NotAHeap, |key| Error::Damaged { key, damage: Damage::Truncated });
         let (taken, rest) = self.bytes.split_at_checked(count).ok_or(truncated)?;

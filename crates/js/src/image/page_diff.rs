@@ -10,7 +10,7 @@
 
 use super::PAGE_BYTES;
 
-pub(super) type Page = [u8; PAGE_BYTES];
+pub(super) type PageBytes = [u8; PAGE_BYTES];
 
 const WORD_BYTES: usize = 8;
 const WORDS: usize = PAGE_BYTES / WORD_BYTES;
@@ -51,7 +51,7 @@ pub(super) fn append_difference(packed: &mut Vec<u8>, old: &[u8], new: &[u8]) {
 /// Reads the difference of one page into `page`; `fill` supplies the next bytes. `None` means that the bytes are no
 /// valid runs.
 pub(super) fn read_difference<E>(
-    page: &mut Page,
+    page: &mut PageBytes,
     mut fill: impl FnMut(&mut [u8]) -> Result<(), E>,
 ) -> Result<Option<()>, E> {
     page.fill(0);
@@ -82,7 +82,7 @@ pub(super) fn xor(page: &mut [u8], other: &[u8]) {
 mod tests {
     use super::*;
 
-    fn unpacked(packed: &[u8]) -> Option<Page> {
+    fn unpacked(packed: &[u8]) -> Option<PageBytes> {
         let mut page = [7; PAGE_BYTES];
         let mut rest = packed;
         let read = read_difference(&mut page, |target| {

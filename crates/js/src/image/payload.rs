@@ -14,7 +14,7 @@ pub(super) const PAYLOAD_BYTES: usize = 74;
 /// The SHA-256 of a page, or zeros for a page of zeros.
 pub(super) type PageDigest = [u8; 32];
 
-pub(super) struct Payload {
+pub(super) struct HeapPayload {
     /// The engine that made the heap.
     pub engine: Digest,
     /// The memory size in pages.
@@ -23,7 +23,7 @@ pub(super) struct Payload {
     pub root: [u8; 32],
 }
 
-impl Payload {
+impl HeapPayload {
     pub fn parse(bytes: &[u8; PAYLOAD_BYTES]) -> Result<Self, Damage> {
         let memory_bytes = u64::from_be_bytes(array_at(bytes, 34));
         let pages = page_count(memory_bytes).map_err(|_| Damage::MemorySize(memory_bytes))?;

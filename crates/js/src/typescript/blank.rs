@@ -1,4 +1,4 @@
-//! Walks a TypeScript tree and blanks all types.
+//! Walks the tree of a TypeScript source and replaces all types with spaces.
 //! Invariant: every statement still begins and ends where it did. If two statements would be read as one after types
 //! were blanked, a `;` stands between them.
 
@@ -9,7 +9,7 @@ use oxc_syntax::scope::ScopeFlags;
 use ports::scripts::Thrown;
 
 use super::edits::{Edits, ends_line};
-use super::refusal::Refusal;
+use super::unsupported::UnsupportedSyntax;
 
 /// The words before the name of a member that mean nothing at run time.
 const MODIFIERS: [&str; 7] = ["public", "private", "protected", "readonly", "override", "declare", "abstract"];
@@ -26,8 +26,8 @@ pub fn blank_types(source: &str, program: &Program<'_>) -> Result<String, Thrown
         refused: None,
     };
     blanker.visit_program(program);
-    if let Some((refusal, at)) = blanker.refused {
-        return Err(refusal.to_error(source, at));
+    if let Some((syntax, at)) = blanker.refused {
+        return Err(syntax.to_error(source, at));
     }
     blanker.close_statements();
     Ok(blanker.edits.apply(source))
@@ -36,8 +36,10 @@ pub fn blank_types(source: &str, program: &Program<'_>) -> Result<String, Thrown
 /// Refuses imports and exports in JavaScript.
 pub fn refuse_modules(source: &str, program: &Program<'_>) -> Result<(), Thrown> {
     match program.body.iter().find(|statement| statement.as_module_declaration().is_some()) {
-        Some(Statement::ImportDeclaration(import)) => Err(Refusal::Import.to_error(source, import.span.start)),
-        Some(export) => Err(Refusal::Export.to_error(source, export.span().start)),
+        Some(Statement::ImportDeclaration(import)) => {
+            Err(UnsupportedSyntax::Import.to_error(source, import.span.start))
+        }
+        Some(export) => Err(UnsupportedSyntax::Export.to_error(source, export.span().start)),
         None => Ok(()),
     }
 }
@@ -50,7 +52,7 @@ struct TypeBlanker<'s> {
     /// The positions at which a statement or the body of an arrow function begins with `<`.
     angle_starts: Vec<u32>,
     /// The first syntax that cannot be blanked.
-    refused: Option<(Refusal, u32)>,
+    refused: Option<(UnsupportedSyntax, u32)>,
 }
 
 impl TypeBlanker<'_> {
@@ -64,8 +66,8 @@ impl TypeBlanker<'_> {
         self.edits.replace(span.start as usize, ';');
     }
 
-    fn refuse(&mut self, refusal: Refusal, at: u32) {
-        self.refused.get_or_insert((refusal, at));
+    fn refuse(&mut self, syntax: UnsupportedSyntax, at: u32) {
+        self.refused.get_or_insert((syntax, at));
     }
 
     /// Replaces the `?` or `!` after a name with a space.
@@ -158,11 +160,11 @@ impl<'a> Visit<'a> for TypeBlanker<'_> {
         let span = it.span();
         match it {
             _ if Self::declares_only_types(it) => return self.blank_statement(span),
-            Statement::TSEnumDeclaration(_) => self.refuse(Refusal::Enum, span.start),
-            Statement::TSNamespaceDeclaration(_) => self.refuse(Refusal::Namespace, span.start),
-            Statement::TSImportEqualsDeclaration(_) => self.refuse(Refusal::ImportEquals, span.start),
+            Statement::TSEnumDeclaration(_) => self.refuse(UnsupportedSyntax::Enum, span.start),
+            Statement::TSNamespaceDeclaration(_) => self.refuse(UnsupportedSyntax::Namespace, span.start),
+            Statement::TSImportEqualsDeclaration(_) => self.refuse(UnsupportedSyntax::ImportEquals, span.start),
             Statement::ImportDeclaration(import) if import.import_kind.is_type() => return self.blank_statement(span),
-            Statement::ImportDeclaration(_) => self.refuse(Refusal::Import, span.start),
+            Statement::ImportDeclaration(_) => self.refuse(UnsupportedSyntax::Import, span.start),
             Statement::ExportAllDeclaration(export) if export.export_kind.is_type() => {
                 return self.blank_statement(span);
             }
@@ -175,7 +177,7 @@ impl<'a> Visit<'a> for TypeBlanker<'_> {
             {
                 return self.blank_statement(span);
             }
-            other if other.is_module_declaration() => self.refuse(Refusal::Export, span.start),
+            other if other.is_module_declaration() => self.refuse(UnsupportedSyntax::Export, span.start),
             Statement::ExpressionStatement(_)
             | Statement::VariableDeclaration(_)
             | Statement::ReturnStatement(_)
@@ -210,7 +212,7 @@ impl<'a> Visit<'a> for TypeBlanker<'_> {
 
     fn visit_formal_parameter(&mut self, it: &FormalParameter<'a>) {
         if it.accessibility.is_some() || it.readonly || it.r#override {
-            self.refuse(Refusal::ParameterProperty, it.span.start);
+            self.refuse(UnsupportedSyntax::ParameterProperty, it.span.start);
         }
         if it.optional {
             self.blank_mark(it.pattern.span().end);
@@ -294,7 +296,7 @@ impl<'a> Visit<'a> for TypeBlanker<'_> {
     }
 
     fn visit_decorator(&mut self, it: &Decorator<'a>) {
-        self.refuse(Refusal::Decorator, it.span.start);
+        self.refuse(UnsupportedSyntax::Decorator, it.span.start);
     }
 
     fn visit_ts_type_annotation(&mut self, it: &TSTypeAnnotation<'a>) {
@@ -339,7 +341,7 @@ impl<'a> Visit<'a> for TypeBlanker<'_> {
                 .get(value as usize..)
                 .is_some_and(|text| statement_starts.iter().any(|start| text.starts_with(start)));
         if becomes_statement || self.has_line_end(it.span.start, value) {
-            self.refuse(Refusal::Assertion, it.span.start);
+            self.refuse(UnsupportedSyntax::Assertion, it.span.start);
         }
         self.edits.blank(it.span.start, value);
         self.visit_expression(&it.expression);

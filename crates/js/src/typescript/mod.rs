@@ -6,7 +6,7 @@
 mod blank;
 mod edits;
 mod guard;
-mod refusal;
+mod unsupported;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -48,7 +48,7 @@ fn translate(source: &str) -> Result<String, Thrown> {
     // first type: then the TypeScript parser came further, and its message is about the actual mistake.
     match (first_error(&javascript), first_error(&typescript)) {
         (Some((javascript_at, _)), Some((typescript_at, message))) if typescript_at > javascript_at => {
-            Err(refusal::syntax_error(source, typescript_at, &message))
+            Err(unsupported::syntax_error(source, typescript_at, &message))
         }
         _ => Ok(source.to_owned()),
     }

@@ -1,6 +1,6 @@
 //! The syntax that cannot be removed because it does something at run time, and the messages that say what to write
 //! instead.
-//! Invariant: every refusal is a `SyntaxError` with the caller's own line, like the errors of the engine.
+//! Invariant: every such message is a `SyntaxError` with the caller's own line, like the errors of the engine.
 
 use ports::scripts::Thrown;
 
@@ -8,7 +8,7 @@ use ports::scripts::Thrown;
 const SOURCE_NAME: &str = "run.js";
 
 #[derive(Debug, Clone, Copy)]
-pub enum Refusal {
+pub enum UnsupportedSyntax {
     Enum,
     Namespace,
     ParameterProperty,
@@ -19,7 +19,7 @@ pub enum Refusal {
     Assertion,
 }
 
-impl Refusal {
+impl UnsupportedSyntax {
     pub fn to_error(self, source: &str, at: u32) -> Thrown {
         syntax_error(source, at as usize, self.message())
     }
