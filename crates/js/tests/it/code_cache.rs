@@ -1,5 +1,5 @@
-//! The folder of compiled code. Its files run with all rights of the process, so files and folders that others could
-//! have written are not used.
+//! The cache of compiled code: files and folders that others could have written are not used, because cached code runs
+//! with all rights of the process.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
