@@ -3,7 +3,7 @@
 //! tests of the source itself write the secret into the source.
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::OnceLock;
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 use js::Engine;
 use ports::Scripts;
@@ -57,8 +57,10 @@ fn find_parts(memory: &[u8], secret: &str) -> Vec<(usize, usize)> {
 impl Session {
     /// Returns whether the head contains a part of the secret. Another engine reads the head from its stored objects.
     fn head_contains(&mut self, secret: &str) -> bool {
-        static READER: OnceLock<Engine> = OnceLock::new();
-        let reader = READER.get_or_init(|| Engine::start(&settings()).unwrap());
+        // Tests run on several threads. Without the lock, the `forget` of one could evict the heap that another has just
+        // admitted.
+        static READER: LazyLock<Mutex<Engine>> = LazyLock::new(|| Mutex::new(Engine::start(&settings()).unwrap()));
+        let reader = READER.lock().unwrap_or_else(PoisonError::into_inner);
         reader.forget();
         let head = self.head.unwrap();
         wait(reader.admit(head, self.chain())).unwrap();
