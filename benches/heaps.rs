@@ -28,7 +28,7 @@ const LARGE: &str = "let n = 0; const next = () => ++n; const rows = []; for (le
 
 fn main() {
     let code = tempfile::tempdir().unwrap();
-    let settings = Settings { code: Some(code.path().join("code")), ..Settings::default() };
+    let settings = Settings { code_cache: Some(code.path().join("code")), ..Settings::default() };
     let started = Instant::now();
     drop(Engine::start(&settings).unwrap());
     println!("start, compiling the guest       {:>9.1} ms", ms(started));
@@ -91,7 +91,7 @@ impl Run {
     /// Times a step when all guests are in use: a guest of another heap is moved to this one.
     fn passed_on(&self, make: &str, work: &str) -> Took {
         const LIVE: usize = 4;
-        let few = Arc::new(Engine::start(&Settings { live: LIVE, ..self.settings.clone() }).unwrap());
+        let few = Arc::new(Engine::start(&Settings { live_guests: LIVE, ..self.settings.clone() }).unwrap());
         let made = step(&few, None, make).heap.key;
         (0..LIVE).for_each(|_| drop(step(&few, Some(made), work)));
         rounds(ROUNDS / 4, || drop(step(&few, Some(made), work)))

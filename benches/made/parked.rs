@@ -175,7 +175,7 @@ impl Process {
             clock: Arc::new(System),
             entropy: Arc::new(System),
         };
-        let engine = Engine::start(&Settings { code: Some(data.join("engines")), ..Settings::default() }).unwrap();
+        let engine = Engine::start(&Settings { code_cache: Some(data.join("engines")), ..Settings::default() }).unwrap();
         let presence = Here { me: InstanceId::from_random(System.bytes()) };
         let service = Service::new(ports, Registry::new([]).unwrap(), Limits::default());
         let settings =

@@ -1,4 +1,4 @@
-//! Builds the guest that goes into the binary; `build/guest.rs` tells how one is made.
+//! Builds the guest of this build, which becomes part of the binary; `build/guest.rs` has the steps.
 
 use std::env;
 use std::fs;
@@ -19,13 +19,13 @@ fn main() -> ExitCode {
 }
 
 fn build() -> guest::Result<()> {
-    let here = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?);
-    let out = PathBuf::from(env::var("OUT_DIR")?);
+    let crate_folder = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?);
+    let out_folder = PathBuf::from(env::var("OUT_DIR")?);
     for input in ["build.rs", "build", "guest", "prelude"] {
         println!("cargo::rerun-if-changed={input}");
     }
     println!("cargo::rerun-if-env-changed=WASI_SDK_PATH");
-    let places = guest::Places::of(&here, out.join("guest"))?;
-    fs::write(out.join("guest.wasm"), guest::make(&places, &guest::OURS)?)?;
+    let paths = guest::BuildPaths::for_crate(&crate_folder, out_folder.join("guest"))?;
+    fs::write(out_folder.join("guest.wasm"), guest::build_guest(&paths, &guest::RELEASE_BUILD)?)?;
     Ok(())
 }

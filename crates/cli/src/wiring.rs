@@ -87,7 +87,7 @@ async fn keys_required(config: &Config, store: &dyn ::ports::Store) -> Result<bo
 
 /// Its compiled code is kept in the data folder: a start that finds it there compiles nothing.
 fn engine(config: &Config) -> Result<js::Engine, Failure> {
-    let settings = js::Settings { code: Some(config.data.join("engines")), ..js::Settings::default() };
+    let settings = js::Settings { code_cache: Some(config.data.join("engines")), ..js::Settings::default() };
     js::Engine::start(&settings).map_err(Failure::Engine)
 }
 

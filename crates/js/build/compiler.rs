@@ -1,4 +1,5 @@
-//! Finds a compiler for WebAssembly: the first of `$WASI_SDK_PATH`, `zig`, the wheel that `make` installs, `python3 -m ziglang`.
+//! Finds a compiler for WebAssembly: `$WASI_SDK_PATH`, else `zig`, else the wheel that `make` installs, else `python3
+//! -m ziglang`.
 
 use std::env;
 use std::error::Error;
@@ -9,15 +10,16 @@ use std::process::Command;
 
 pub struct Compiler {
     pub program: OsString,
+    /// The arguments that make `program` a C compiler for WebAssembly.
     pub arguments: Vec<&'static str>,
-    /// The stack lies below the data, so that it runs into the end of memory and not into what the program holds. Zig does so
-    /// by itself, and does not know the word.
-    pub link: &'static [&'static str],
+    /// Linker flags that place the stack below the data. An overflow then leaves the memory, which traps, and
+    /// overwrites no data. Zig does so by default and does not accept the flag.
+    pub linker_flags: &'static [&'static str],
 }
 
 const TARGET: [&str; 2] = ["-target", "wasm32-wasi"];
 
-/// None of the places has one.
+/// No compiler was found in any of the four places.
 #[derive(Debug)]
 pub struct NoCompiler;
 
@@ -35,31 +37,35 @@ impl Error for NoCompiler {}
 pub fn find() -> Result<Compiler, NoCompiler> {
     if let Some(sdk) = env::var_os("WASI_SDK_PATH") {
         let clang = Path::new(&sdk).join("bin/clang");
-        return Ok(Compiler { program: clang.into(), arguments: TARGET.to_vec(), link: &["-Wl,--stack-first"] });
-    }
-    if starts(Command::new("zig").arg("version")) {
-        return Ok(Compiler { program: "zig".into(), arguments: [&["cc"], &TARGET[..]].concat(), link: &[] });
-    }
-    let wheel = wheel();
-    if wheel.is_file() {
-        return Ok(Compiler { program: wheel.into(), arguments: [&["cc"], &TARGET[..]].concat(), link: &[] });
-    }
-    if starts(Command::new("python3").args(["-m", "ziglang", "version"])) {
         return Ok(Compiler {
-            program: "python3".into(),
-            arguments: [&["-m", "ziglang", "cc"], &TARGET[..]].concat(),
-            link: &[],
+            program: clang.into(),
+            arguments: TARGET.to_vec(),
+            linker_flags: &["-Wl,--stack-first"],
         });
+    }
+    if succeeds(Command::new("zig").arg("version")) {
+        return Ok(zig("zig".into(), &["cc"]));
+    }
+    let wheel = installed_wheel();
+    if wheel.is_file() {
+        return Ok(zig(wheel.into(), &["cc"]));
+    }
+    if succeeds(Command::new("python3").args(["-m", "ziglang", "version"])) {
+        return Ok(zig("python3".into(), &["-m", "ziglang", "cc"]));
     }
     Err(NoCompiler)
 }
 
-/// Where `scripts/prerequisites.sh` puts it.
-fn wheel() -> PathBuf {
-    let crates = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
-    crates.join("../../.tools/ziglang/ziglang/zig")
+fn zig(program: OsString, command: &[&'static str]) -> Compiler {
+    Compiler { program, arguments: [command, &TARGET[..]].concat(), linker_flags: &[] }
 }
 
-fn starts(command: &mut Command) -> bool {
-    command.output().is_ok_and(|answer| answer.status.success())
+/// Returns the path at which `scripts/prerequisites.sh` installs zig.
+fn installed_wheel() -> PathBuf {
+    let crate_folder = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
+    crate_folder.join("../../.tools/ziglang/ziglang/zig")
+}
+
+fn succeeds(command: &mut Command) -> bool {
+    command.output().is_ok_and(|output| output.status.success())
 }

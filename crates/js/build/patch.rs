@@ -1,38 +1,40 @@
-//! The changes that our guest needs in QuickJS-NG's own text.
-//! Invariant: each text to be replaced is there exactly as often as said, else the build stops; a new version of the sources
-//! cannot be patched by half.
+//! The changes that the guest needs in the source of QuickJS-NG, as pairs of texts.
+//! Invariant: the build stops unless each `before` occurs exactly `times` times, so a new version of the sources is
+//! never patched partially.
 
 use std::error::Error;
 use std::fmt;
 
 pub struct Patch {
-    pub why: &'static str,
+    /// The behaviour after the change, and the reason where it is not obvious.
+    pub effect: &'static str,
+    /// The number of occurrences of `before` in the source.
     pub times: usize,
     pub before: &'static str,
     pub after: &'static str,
 }
 
-/// A text to be replaced is not there as often as it was.
+/// The source has another number of occurrences than the patch expects, so it is another version.
 #[derive(Debug)]
-pub struct Unfit {
-    why: &'static str,
-    found: usize,
+pub struct PatchMismatch {
+    effect: &'static str,
+    occurrences: usize,
 }
 
-impl fmt::Display for Unfit {
+impl fmt::Display for PatchMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { why, found } = self;
-        write!(f, "quickjs.c is not the text our patch was made for: \"{why}\" found {found} places")
+        let Self { effect, occurrences } = self;
+        write!(f, "quickjs.c does not fit the patch: \"{effect}\" matches {occurrences} places")
     }
 }
 
-impl Error for Unfit {}
+impl Error for PatchMismatch {}
 
-pub fn apply(mut text: String) -> Result<String, Unfit> {
+pub fn apply(mut text: String) -> Result<String, PatchMismatch> {
     for patch in PATCHES {
-        let found = text.matches(patch.before).count();
-        if found != patch.times {
-            return Err(Unfit { why: patch.why, found });
+        let occurrences = text.matches(patch.before).count();
+        if occurrences != patch.times {
+            return Err(PatchMismatch { effect: patch.effect, occurrences });
         }
         text = text.replace(patch.before, patch.after);
     }
@@ -41,7 +43,7 @@ pub fn apply(mut text: String) -> Result<String, Unfit> {
 
 const PATCHES: &[Patch] = &[
     Patch {
-        why: "a global let or const may be declared over a var",
+        effect: "a global let or const may be declared over a var",
         times: 1,
         before: "        if (prs && !(prs->flags & JS_PROP_CONFIGURABLE))
             goto fail_redeclaration;",
@@ -49,7 +51,7 @@ const PATCHES: &[Patch] = &[
             goto fail_redeclaration;",
     },
     Patch {
-        why: "a global let, const or class may be declared again",
+        effect: "a global let, const or class may be declared again",
         times: 1,
         before: "    prs = find_own_property1(p, prop);
     if (prs) {
@@ -58,7 +60,7 @@ const PATCHES: &[Patch] = &[
     fail_redeclaration:",
     },
     Patch {
-        why: "the newest declaration of a global says whether it may be assigned",
+        effect: "the newest declaration of a global decides whether it may be assigned",
         times: 1,
         before: "    if (def_flags & DEFINE_GLOBAL_LEX_VAR) {
         p = JS_VALUE_GET_OBJ(ctx->global_var_obj);
@@ -75,7 +77,7 @@ const PATCHES: &[Patch] = &[
         flags =",
     },
     Patch {
-        why: "a global function declared over a let takes its place",
+        effect: "a global function declared over a let replaces it",
         times: 1,
         before: "                                   JSValue func, int def_flags)
 {
@@ -101,7 +103,7 @@ const PATCHES: &[Patch] = &[
 ",
     },
     Patch {
-        why: "the completion value travels in an object that no prototype reaches",
+        effect: "the completion value is in an object without a prototype, out of reach of Object.prototype",
         times: 2,
         before: "                emit_op(s, OP_object);
                 emit_op(s, OP_dup);
@@ -118,7 +120,7 @@ const PATCHES: &[Patch] = &[
                 emit_atom(s, JS_ATOM_value);",
     },
     Patch {
-        why: "Math.random is seeded anew in each step that uses it",
+        effect: "Math.random is seeded in each step: two restores of one heap would draw the same numbers",
         times: 1,
         before: "    v = xorshift64star(&ctx->random_state);
     /* 1.0 <= u.d < 2 */",
@@ -130,7 +132,7 @@ const PATCHES: &[Patch] = &[
     /* 1.0 <= u.d < 2 */",
     },
     Patch {
-        why: "a small block is zeroed when it is freed",
+        effect: "a small block is zeroed when it is freed",
         times: 1,
         before: "        b->u.free_next = ar->first_free_block;
         ar->first_free_block = block_idx;",
@@ -140,7 +142,7 @@ const PATCHES: &[Patch] = &[
         ar->first_free_block = block_idx;",
     },
     Patch {
-        why: "what a small block has left when it shrinks is zeroed: a buffer that was made smaller would keep it",
+        effect: "the rest of a small block that shrinks is zeroed: a smaller buffer would keep old bytes",
         times: 1,
         before: "        if (total_size <= block_size)
             return ptr; /* still fits the current size class */",
@@ -150,7 +152,7 @@ const PATCHES: &[Patch] = &[
         }",
     },
     Patch {
-        why: "the place of an element that was popped or shifted is empty: an array of numbers would keep them",
+        effect: "the slot of a popped or shifted element is cleared: the array would keep old values",
         times: 2,
         before: "                p->u.array.count--;
 ",
@@ -158,7 +160,7 @@ const PATCHES: &[Patch] = &[
 ",
     },
     Patch {
-        why: "JSON.stringify looks through all it is inside of at each level: a deep value would take hours to fail",
+        effect: "JSON.stringify has a depth limit: it searches all outer levels at each level, which takes hours",
         times: 1,
         before: "    if (js_check_stack_overflow(ctx->rt, 0)) {
         JS_ThrowStackOverflow(ctx);
@@ -174,7 +176,7 @@ const PATCHES: &[Patch] = &[
     if (JS_IsObject(val)) {",
     },
     Patch {
-        why: "no code may catch that the memory is used up",
+        effect: "code cannot catch that the memory is used up",
         times: 1,
         before: "JSValue JS_ThrowOutOfMemory(JSContext *ctx)
 {

@@ -1,5 +1,6 @@
-//! Heaps and engines from outside.
-//! Invariant: nothing is taken in before all of it was verified; what is refused is named.
+//! Heaps and engines that come from outside: loads objects, boots guests, and examines heaps.
+//! Invariant: nothing becomes a heap or an engine before all of it was verified. An error names the heap that was
+//! refused.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,113 +8,110 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use base::Digest;
 use ports::scripts::{Error, Global, Limits, Stop, Surroundings};
 
-use crate::heaps::{Held, Reading, Reads};
-use crate::image::{self, Frame, PAGE};
+use crate::heaps::{HeapLoader, LoadAs, LoadedHeap, ObjectParent};
+use crate::image::{PAGE_BYTES, ParsedObject};
 
 use super::Core;
-use super::boot::{Running, StartError};
-use super::guest::restore;
-use super::step::ended;
-use super::workers::Bench;
+use super::boot::{BootedEngine, StartError};
+use super::errors::{guest_error, internal_error, object_error};
+use super::guests::new_guest;
+use super::workers::WorkerState;
 
-/// For looking at the globals of a heap.
-const LOOK_MS: u64 = 5_000;
-const LOOK_BYTES: u64 = 64 << 20;
+/// The time to examine the globals of a heap.
+const EXAMINE_MS: u64 = 5_000;
+/// The memory to examine the globals of a heap, beyond twice the size of the heap.
+const EXAMINE_BYTES: u64 = 64 << 20;
 
 impl Core {
-    pub fn admit(&self, bench: &mut Bench, key: Digest, objects: &[Vec<u8>]) -> Result<(), Error> {
-        let mut last: Option<Held> = None;
-        for (at, object) in objects.iter().enumerate() {
-            let frame = Frame::read(object).map_err(|_| Error::Damaged(asked(key, &objects[at + 1..])))?;
-            let running = self.engines.get(&frame.engine);
-            let running = running.ok_or(Error::NoEngine { heap: key, engine: frame.engine })?;
-            let parent = match (last, frame.parent) {
+    /// Loads a heap from its objects, the oldest ancestor first.
+    pub fn admit(&self, worker: &mut WorkerState, key: Digest, objects: &[Vec<u8>]) -> Result<(), Error> {
+        let mut last: Option<LoadedHeap> = None;
+        for (index, bytes) in objects.iter().enumerate() {
+            let later_objects = &objects[index + 1..];
+            let object = ParsedObject::parse(bytes).map_err(|_| Error::Damaged(expected_key(key, later_objects)))?;
+            let engine = self.engines.get(&object.engine);
+            let engine = engine.ok_or(Error::NoEngine { heap: key, engine: object.engine })?;
+            let parent = match (last, object.parent) {
                 (Some(last), _) => Arc::new(last),
-                (None, None) => running.base.clone(),
-                (None, Some(parent)) => self.held(parent)?,
+                (None, None) => engine.base.clone(),
+                (None, Some(parent)) => self.loaded_heap(parent)?,
             };
-            let reads = if at + 1 == objects.len() { Reads::Last } else { Reads::OnTheWay };
-            last = Some(self.read(bench, &running, &parent, (&frame, reads))?);
+            let load_as = if later_objects.is_empty() { LoadAs::Target } else { LoadAs::Ancestor };
+            last = Some(self.load(worker, &engine, &parent, &object, load_as)?);
         }
-        // Only the heap itself is stood on; those before it keep what they have.
-        let Some(mut held) = last else { return self.held(key).map(|_| ()) };
-        if held.key() != key {
+        let Some(mut heap) = last else { return self.loaded_heap(key).map(|_| ()) };
+        if heap.key() != key {
             return Err(Error::Damaged(key));
         }
-        held.settle(self.shelf.ledger()).map_err(|error| Error::Engine(error.into()))?;
-        self.shelf.put(Arc::new(held));
+        // Guests run on this heap only, so the overlays of its ancestors may stay large.
+        heap.bound_overlay(self.heaps.pool()).map_err(internal_error)?;
+        self.heaps.put(Arc::new(heap));
         Ok(())
     }
 
-    pub fn read(
+    /// Loads a heap from its object and its parent.
+    pub fn load(
         &self,
-        bench: &mut Bench,
-        running: &Running,
-        parent: &Arc<Held>,
-        (frame, reads): (&Frame<'_>, Reads),
-    ) -> Result<Held, Error> {
-        let fault = |error: std::io::Error| Error::Engine(error.into());
-        let reading = Reading::new(parent, self.shelf.ledger(), frame, reads).map_err(fault)?;
-        let is_empty = AtomicBool::new(true);
-        let take = |first: u32, pages: &[u8]| {
-            let of_stack = running.stack_pages.saturating_sub(first) as usize * PAGE;
-            if pages.iter().take(of_stack).any(|byte| *byte != 0) {
-                is_empty.store(false, Ordering::Relaxed);
+        worker: &mut WorkerState,
+        engine: &BootedEngine,
+        parent: &Arc<LoadedHeap>,
+        object: &ParsedObject<'_>,
+        load_as: LoadAs,
+    ) -> Result<LoadedHeap, Error> {
+        let loader = HeapLoader::new(parent, self.heaps.pool(), object, load_as).map_err(internal_error)?;
+        let stack_is_empty = AtomicBool::new(true);
+        let accept = |first: u32, pages: &[u8]| {
+            let stack_bytes = engine.stack_pages.saturating_sub(first) as usize * PAGE_BYTES;
+            if pages.iter().take(stack_bytes).any(|byte| *byte != 0) {
+                stack_is_empty.store(false, Ordering::Relaxed);
             }
-            reading.take(first, pages);
+            loader.add_pages(first, pages);
         };
-        let image = bench.codec.decode(frame, &parent.image, |at| parent.page(at), &take);
-        let image = image.map_err(|error| refused(frame.key, error))?;
-        // The stack of a heap is empty. One that is not is no heap of this engine.
-        if !is_empty.into_inner() {
-            return Err(Error::Damaged(frame.key));
+        let image = worker.codec.decode(object, &parent.image, |at| parent.page(at), &accept);
+        let image = image.map_err(|error| object_error(object.key, error))?;
+        // `capture` clears the stack, so an object with anything in it was not made by this engine.
+        if !stack_is_empty.into_inner() {
+            return Err(Error::Damaged(object.key));
         }
-        let mut held = reading.done(image).map_err(fault)?;
-        held.descend(parent, 1);
-        Ok(held)
+        let mut heap = loader.finish(image).map_err(internal_error)?;
+        heap.set_object_parent(ObjectParent { heap: parent.clone(), weight: 1 });
+        Ok(heap)
     }
 
     pub fn admit_engine(&self, guest: &[u8]) -> Result<Digest, Error> {
-        match self.engines.boot(guest, self.shelf.ledger()) {
-            Ok(running) => Ok(running.name),
+        match self.engines.boot(guest, self.heaps.pool()) {
+            Ok(engine) => Ok(engine.name),
             Err(StartError::Guest(error)) => {
-                tracing::warn!(error = &error as &dyn std::error::Error, "an engine is refused");
+                tracing::warn!(error = &error as &dyn std::error::Error, "a JavaScript engine is refused");
                 Err(Error::NotAnEngine)
             }
-            Err(error) => Err(Error::Engine(error.into())),
+            Err(error) => Err(internal_error(error)),
         }
     }
 
+    /// Returns a copy of the whole memory of a heap.
     pub fn memory(&self, key: Digest) -> Result<Vec<u8>, Error> {
-        let held = self.held(key)?;
-        Ok((0..held.image.pages()).flat_map(|at| held.page(at)).copied().collect())
+        let heap = self.loaded_heap(key)?;
+        Ok((0..heap.image.pages()).flat_map(|at| heap.page(at)).copied().collect())
     }
 
-    /// In a guest of its own, which is thrown away: looking needs memory too.
+    /// Returns the globals of a heap. A new guest examines them and is dropped, because the examination writes to its
+    /// memory.
     pub fn globals(&self, key: Digest) -> Result<Vec<Global>, Error> {
-        let held = self.held(key)?;
-        let running = self.engine_of(&held)?;
-        let _ticking = self.engines.ticker.running();
-        let memory_bytes = held.image.memory_bytes() * 2 + LOOK_BYTES;
-        let limits = Limits { memory_bytes, deadline_ms: LOOK_MS, output_bytes: 0 };
-        let mut instance = restore(&running, &held, &limits).map_err(|cut| ended(cut, &limits))?;
-        let begun = instance.begin(&limits, [&Stop::default(), &self.closing], &Surroundings::default());
-        begun.and_then(|()| instance.globals()).map_err(|cut| ended(cut, &limits))
+        let heap = self.loaded_heap(key)?;
+        let engine = self.engine_of(&heap)?;
+        let _tick_guard = self.engines.ticker.keep_ticking();
+        let memory_bytes = heap.image.memory_bytes() * 2 + EXAMINE_BYTES;
+        let limits = Limits { memory_bytes, deadline_ms: EXAMINE_MS, output_bytes: 0 };
+        let mut guest = new_guest(&engine, &heap, &limits).map_err(|error| guest_error(error, &limits))?;
+        let begun = guest.begin_step(&limits, [&Stop::default(), &self.closing], &Surroundings::default());
+        begun.and_then(|()| guest.globals()).map_err(|error| guest_error(error, &limits))
     }
 }
 
-/// The heap that an object was to be, by what comes after it: its own word for it may be what is damaged.
-fn asked(key: Digest, after: &[Vec<u8>]) -> Digest {
-    let parent = |object: &Vec<u8>| Frame::read(object).ok().and_then(|frame| frame.parent);
-    after.first().and_then(parent).unwrap_or(key)
-}
-
-pub fn refused(key: Digest, error: image::Error) -> Error {
-    match error {
-        image::Error::Engine { key, engine } => Error::NoEngine { heap: key, engine },
-        image::Error::Damaged { key, .. } => Error::Damaged(key),
-        // A fault of ours, not of what was read.
-        image::Error::Compress => Error::Engine(error.into()),
-        _ => Error::Damaged(key),
-    }
+/// Returns the key that an unreadable object should have: the parent of the next object, or the requested heap for the
+/// last one. The object's own key may be the damaged part.
+fn expected_key(key: Digest, later_objects: &[Vec<u8>]) -> Digest {
+    let parent = |object: &Vec<u8>| ParsedObject::parse(object).ok().and_then(|object| object.parent);
+    later_objects.first().and_then(parent).unwrap_or(key)
 }

@@ -1,5 +1,5 @@
-//! Engines, each booted once: its code compiled, its base image made, its name found.
-//! Invariant: an engine's name is made of its guest and of the image it boots to, so equal names mean equal heaps.
+//! Boots engines, each once per process: compiles the guest, makes the base image, and computes the engine's name.
+//! Invariant: the name covers the guest and the image that it boots to, so engines with equal names make equal heaps.
 
 use std::collections::HashMap;
 use std::io;
@@ -7,73 +7,82 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use base::Digest;
 
-use crate::heaps::{Held, Ledger};
-use crate::image::{self, Image, PAGE};
-use crate::machine::{Instance, Linked, Regions};
-use crate::program::{self, CodeCache, Parts};
+use crate::heaps::{LoadedHeap, PagePool};
+use crate::image::{self, Image, PAGE_BYTES};
+use crate::machine::{Guest, GuestMemoryCreator, LinkedModule};
+use crate::program::{self, CodeCache, GuestParts};
 
 use super::Settings;
 use super::ticker::Ticker;
 
+/// Why an engine cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    #[error("the JavaScript engine has no room to run")]
+    #[error("the system has no threads or memory for the JavaScript engine")]
     Io(#[from] io::Error),
     #[error("the JavaScript engine cannot be used")]
     Guest(#[from] program::Error),
-    #[error("the JavaScript engine's first image cannot be made")]
+    #[error("the first image of the JavaScript engine cannot be made")]
     Image(#[from] image::Error),
-    #[error("WebAssembly cannot be run here")]
+    #[error("WebAssembly cannot run here")]
     Wasmtime(#[source] wasmtime::Error),
 }
 
-pub struct Running {
+/// An engine that guests can be made of.
+pub struct BootedEngine {
     pub name: Digest,
+    /// The bytes of the guest, to be stored beside its heaps.
     pub guest: Arc<[u8]>,
-    pub linked: Linked,
-    /// The memory that the stack takes, from its beginning. Empty whenever an image is made.
+    pub module: LinkedModule,
+    /// The pages of the stack, at the beginning of the memory. They are zero whenever an image is made.
     pub stack_pages: u32,
-    pub base: Arc<Held>,
+    /// The heap that every new script starts from.
+    pub base: Arc<LoadedHeap>,
 }
 
-pub struct Engines {
+/// All engines of this process: that of this build, and older ones that heaps still need.
+pub struct BootedEngines {
     wasmtime: wasmtime::Engine,
-    code: CodeCache,
+    code_cache: CodeCache,
     pub ticker: Ticker,
-    by_name: RwLock<HashMap<Digest, Arc<Running>>>,
+    by_name: RwLock<HashMap<Digest, Arc<BootedEngine>>>,
 }
 
-impl Engines {
+impl BootedEngines {
     pub fn new(settings: &Settings) -> Result<Self, StartError> {
-        let wasmtime = wasmtime::Engine::new(&program::config(Arc::new(Regions))).map_err(StartError::Wasmtime)?;
+        let config = program::config(Arc::new(GuestMemoryCreator));
+        let wasmtime = wasmtime::Engine::new(&config).map_err(StartError::Wasmtime)?;
         let ticker = Ticker::start(wasmtime.clone())?;
-        Ok(Self { wasmtime, code: CodeCache::open(settings.code.as_deref()), ticker, by_name: RwLock::default() })
+        let code_cache = CodeCache::open(settings.code_cache.as_deref());
+        Ok(Self { wasmtime, code_cache, ticker, by_name: RwLock::default() })
     }
 
-    pub fn get(&self, name: &Digest) -> Option<Arc<Running>> {
+    pub fn get(&self, name: &Digest) -> Option<Arc<BootedEngine>> {
         self.by_name.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
 
-    /// Boots a guest; one that is here already stays the one that is here.
-    pub fn boot(&self, guest: &[u8], ledger: &Arc<Ledger>) -> Result<Arc<Running>, StartError> {
-        let parts = Parts::read(guest)?;
-        let module = self.code.module(&self.wasmtime, Digest::of(guest), &parts)?;
-        let linked = Linked::new(&self.wasmtime, &module).map_err(program::Error::Compile)?;
-        let stack_pages = parts.stack_bytes.div_ceil(PAGE as u32);
-        let boots = |cut| program::Error::Boot(wasmtime::Error::new(cut));
-        let _ticking = self.ticker.running();
-        let mut instance = Instance::start(&linked).map_err(boots)?;
+    /// Boots a guest. If the same engine was booted before, that one is returned.
+    pub fn boot(&self, guest: &[u8], pool: &Arc<PagePool>) -> Result<Arc<BootedEngine>, StartError> {
+        let parts = GuestParts::read(guest)?;
+        let guest_digest = Digest::of(guest);
+        let module = self.code_cache.module(&self.wasmtime, guest_digest, &parts)?;
+        let module = LinkedModule::new(&self.wasmtime, &module).map_err(program::Error::Compile)?;
+        let stack_pages = parts.stack_bytes.div_ceil(PAGE_BYTES as u32);
+        let _tick_guard = self.ticker.keep_ticking();
+        let boot_error = |error| program::Error::Boot(wasmtime::Error::new(error));
+        let mut instance = Guest::instantiate(&module).map_err(boot_error)?;
         instance.boot(&parts)?;
         let view = instance.view();
-        let stack =
-            view.0.get_mut(..stack_pages as usize * PAGE).ok_or(program::Error::Shape("its stack has no room"))?;
-        stack.fill(0);
-        // The name is not known before the image is: its digests are taken twice, under no name and under this one.
-        let unnamed = Image::base(Digest::of(guest), view.0)?;
-        let name = Digest::of(format!("tokamak engine\n{}\n{}\n", Digest::of(guest), unnamed.key()).as_bytes());
-        let base = Arc::new(Held::base(ledger, Image::base(name, view.0)?, view.0)?);
-        let running = Arc::new(Running { name, guest: guest.into(), linked, stack_pages, base });
+        let stack = view.0.get_mut(..stack_pages as usize * PAGE_BYTES);
+        stack.ok_or(program::Error::Shape("its stack is larger than its memory"))?.fill(0);
+        // A key contains the engine's name, and the name contains the key of the image. The first image therefore has
+        // the digest of the guest in place of the name, and the image is made again under the name.
+        let unnamed = Image::base(guest_digest, view.0)?;
+        let name = Digest::of(format!("tokamak engine\n{guest_digest}\n{}\n", unnamed.key()).as_bytes());
+        let base = Arc::new(LoadedHeap::base(pool, Image::base(name, view.0)?, view.0)?);
+        let engine = Arc::new(BootedEngine { name, guest: guest.into(), module, stack_pages, base });
+        // Heaps refer to the base of the engine that they were made by, so an engine that is there is never replaced.
         let mut by_name = self.by_name.write().unwrap_or_else(PoisonError::into_inner);
-        Ok(by_name.entry(name).or_insert(running).clone())
+        Ok(by_name.entry(name).or_insert(engine).clone())
     }
 }

@@ -1,102 +1,122 @@
-//! What a step changed, as a heap and as an object.
-//! Invariant: an object's chain has at most [`LINKS_MOST`] links, and neither time nor bytes of a step grow with the number
-//! of steps before it.
+//! Captures what a step changed: the new heap, and its object as a difference to an ancestor.
+//! Invariant: a chain of objects has at most [`MAX_LINKS`] links, and neither the time nor the bytes of a step grow
+//! with the number of steps before it.
 
 use std::sync::Arc;
 
 use base::Digest;
 use ports::scripts::Error;
 
-use crate::heaps::{Held, LINKS_MOST, Page, gather};
-use crate::image::{self, Change, Codec};
-use crate::machine::{Dirty, Instance};
+use crate::heaps::{HeapPage, LoadedHeap, MAX_LINKS, ObjectParent, gathered_parent};
+use crate::image::{Codec, PageChange};
+use crate::machine::{DirtyPageFinder, Guest};
 
 use super::Core;
-use super::boot::Running;
-use super::workers::Bench;
+use super::boot::BootedEngine;
+use super::errors::internal_error;
+use super::workers::WorkerState;
 
-/// Gathering may bring in pages that this step did not touch: so many, and so many times what it touched.
+/// A gathered object contains pages that this step did not touch. It is made only if it has at most this number of
+/// pages, plus a multiple of the pages that the step changed, so that no step pays much more than its own changes.
 const GATHER_PAGES: usize = 64;
 const GATHER_TIMES: usize = 4;
+/// The weight of an object that holds a whole heap. No group of objects has it, so such an object is never gathered.
+const WHOLE_WEIGHT: u32 = u32::MAX;
 
-pub fn commit(
+/// A new heap and its object.
+pub struct CapturedHeap {
+    pub heap: Arc<LoadedHeap>,
+    pub object: Arc<[u8]>,
+}
+
+/// Captures the memory of a guest that ran on `last`. The pages that the guest wrote are in `worker.dirty_pages`
+/// afterwards.
+pub fn capture(
     core: &Core,
-    bench: &mut Bench,
-    running: &Running,
-    last: &Arc<Held>,
-    instance: &mut Instance,
-) -> Result<(Arc<Held>, Arc<[u8]>), Error> {
-    let ledger = core.shelf.ledger();
-    let pages = instance.pages();
-    let mut view = instance.view();
-    Dirty::here().pages(view.0, &mut bench.dirty);
+    worker: &mut WorkerState,
+    engine: &BootedEngine,
+    last: &Arc<LoadedHeap>,
+    guest: &mut Guest,
+) -> Result<CapturedHeap, Error> {
+    let pool = core.heaps.pool();
+    let pages = guest.pages();
+    let mut view = guest.view();
+    DirtyPageFinder::get().find(view.0, &mut worker.dirty_pages);
     let mut changed = Vec::new();
-    for at in bench.dirty.iter().copied() {
-        if at < running.stack_pages {
-            // The stack is empty: what lies there is dead.
+    for at in worker.dirty_pages.iter().copied() {
+        if at < engine.stack_pages {
+            // Between two calls the stack is empty. Its old content would make equal heaps differ and could hold
+            // secrets.
             view.page_mut(at).unwrap_or_default().fill(0);
         } else if let Some(page) = view.page(at)
             && page != last.page(at)
         {
-            changed.push((at, Page::copy(ledger, page)));
+            changed.push((at, HeapPage::copy_of(pool, page)));
         }
     }
     let contents = changed.iter().map(|(at, page)| (*at, page.bytes()));
-    let image = last.image.with_changes(contents, pages).map_err(fault)?;
-    let mut next = last.next(ledger, image, &changed);
-    next.settle(ledger).map_err(|error| Error::Engine(error.into()))?;
-    let (onto, weight) = onto(last, &next, changed.len(), &running.base);
-    let object = object(&mut bench.codec, &onto, &next)?;
-    next.descend(&onto, weight);
-    Ok((Arc::new(next), object.into()))
+    let image = last.image.with_changes(contents, pages).map_err(internal_error)?;
+    let mut next = last.with_changes(pool, image, &changed);
+    next.bound_overlay(pool).map_err(internal_error)?;
+    let parent = choose_object_parent(last, &next, changed.len(), &engine.base);
+    let object = encode_object(&mut worker.codec, &parent.heap, &next)?;
+    next.set_object_parent(parent);
+    Ok(CapturedHeap { heap: Arc::new(next), object: object.into() })
 }
 
-/// The same heap with an object made against another one: what lies between is known to nobody else.
-pub fn against(
+/// Makes the object of a heap anew, as a difference to `start` or, if the chain of `start` is too long, to the base
+/// image. The heaps between `start` and `heap` are stored nowhere, so the object of `heap` must not depend on them.
+pub fn capture_against(
     core: &Core,
-    bench: &mut Bench,
-    (start, base): (&Arc<Held>, &Arc<Held>),
-    next: Arc<Held>,
-) -> Result<(Arc<Held>, Arc<[u8]>), Error> {
-    let start = if start.links < LINKS_MOST { start } else { base };
-    let object = object(&mut bench.codec, start, &next)?;
-    let mut next = next.next(core.shelf.ledger(), next.image.clone(), &[]);
-    next.descend(start, 1);
-    Ok((Arc::new(next), object.into()))
+    worker: &mut WorkerState,
+    start: &Arc<LoadedHeap>,
+    base: &Arc<LoadedHeap>,
+    heap: Arc<LoadedHeap>,
+) -> Result<CapturedHeap, Error> {
+    let parent = if start.links < MAX_LINKS { start } else { base };
+    let object = encode_object(&mut worker.codec, parent, &heap)?;
+    let mut heap = heap.with_changes(core.heaps.pool(), heap.image.clone(), &[]);
+    heap.set_object_parent(ObjectParent { heap: parent.clone(), weight: 1 });
+    Ok(CapturedHeap { heap: Arc::new(heap), object: object.into() })
 }
 
-/// What the object is made against.
-fn onto(last: &Arc<Held>, next: &Held, changed: usize, base: &Arc<Held>) -> (Arc<Held>, u32) {
-    let (gathered, weight) = gather(last);
-    let most = GATHER_PAGES + GATHER_TIMES * changed;
-    if weight > 1 && gathered.image.differing(&next.image).len() <= most {
-        return (gathered, weight);
+fn choose_object_parent(
+    last: &Arc<LoadedHeap>,
+    next: &LoadedHeap,
+    changed_pages: usize,
+    base: &Arc<LoadedHeap>,
+) -> ObjectParent {
+    let gathered = gathered_parent(last);
+    let max_pages = GATHER_PAGES + GATHER_TIMES * changed_pages;
+    if gathered.weight > 1 && gathered.heap.image.differing(&next.image).len() <= max_pages {
+        return gathered;
     }
-    if last.links < LINKS_MOST {
-        return (last.clone(), 1);
+    if last.links < MAX_LINKS {
+        return ObjectParent { heap: last.clone(), weight: 1 };
     }
-    // Too long a chain: what it can be shortened to, unless that is no better than the whole.
-    let shorter = gathered.image.differing(&next.image).len() * 2 < base.image.differing(&next.image).len();
-    if shorter && gathered.links < LINKS_MOST { (gathered, weight) } else { (base.clone(), u32::MAX) }
+    // The chain is too long. A gathered object shortens it, but is worth it only if it is much smaller than the whole
+    // heap.
+    let gathered_pages = gathered.heap.image.differing(&next.image).len();
+    let is_much_smaller = gathered_pages * 2 < base.image.differing(&next.image).len();
+    if is_much_smaller && gathered.heap.links < MAX_LINKS {
+        gathered
+    } else {
+        ObjectParent { heap: base.clone(), weight: WHOLE_WEIGHT }
+    }
 }
 
-pub fn object(codec: &mut Codec, parent: &Held, next: &Held) -> Result<Vec<u8>, Error> {
+pub fn encode_object(codec: &mut Codec, parent: &LoadedHeap, next: &LoadedHeap) -> Result<Vec<u8>, Error> {
     let pages = parent.image.differing(&next.image);
-    let changes: Vec<Change<'_>> =
-        pages.iter().map(|at| Change { page: *at, old: parent.page(*at), new: next.page(*at) }).collect();
-    codec.encode(&parent.image, &next.image, &changes).map_err(fault)
+    let changes: Vec<PageChange<'_>> =
+        pages.iter().map(|at| PageChange { page: *at, old: parent.page(*at), new: next.page(*at) }).collect();
+    codec.encode(&parent.image, &next.image, &changes).map_err(internal_error)
 }
 
 impl Core {
-    /// One object for the whole heap.
-    pub fn whole(&self, bench: &mut Bench, key: Digest) -> Result<Vec<u8>, Error> {
-        let held = self.held(key)?;
-        let running = self.engine_of(&held)?;
-        object(&mut bench.codec, &running.base, &held)
+    /// Returns one object that holds the whole heap.
+    pub fn whole(&self, worker: &mut WorkerState, key: Digest) -> Result<Vec<u8>, Error> {
+        let heap = self.loaded_heap(key)?;
+        let engine = self.engine_of(&heap)?;
+        encode_object(&mut worker.codec, &engine.base, &heap)
     }
-}
-
-/// The heap at hand was made or verified by us, so that nothing is wrong with it but what is wrong with us.
-fn fault(error: image::Error) -> Error {
-    Error::Engine(error.into())
 }

@@ -1,15 +1,16 @@
-//! The port: steps and heaps by key, on threads of our own.
-//! Invariant: no call waits on a caller's thread for JavaScript to run, and a full queue says so at once.
+//! The engine behind `ports::Scripts`: runs steps and loads heaps by key, on threads of its own.
+//! Invariant: no caller's thread waits for JavaScript, and a full queue is an error at once.
 
 mod admit;
 mod boot;
 mod chain;
+mod errors;
 #[cfg(test)]
-mod forged;
-mod guest;
+mod forged_heap_tests;
+mod guests;
 mod step;
+mod store_every_job;
 mod ticker;
-mod turns;
 mod workers;
 
 use std::path::PathBuf;
@@ -20,46 +21,47 @@ use base::Digest;
 use ports::scripts::{self, Error, Global, Scripts, Step, Stepped, Stop, Thrown};
 use tokio::sync::oneshot;
 
-use crate::image::Frame;
+use crate::heaps::HeapCache;
+use crate::image::ParsedObject;
 
-use boot::{Engines, Running};
-use workers::{Bench, Workers};
+use boot::{BootedEngine, BootedEngines};
+use workers::{WorkerState, Workers};
 
 pub use boot::StartError;
 
-/// The guest that this build makes.
+/// The guest of this build.
 static GUEST: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/guest.wasm"));
 
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Where compiled code is kept; a private folder. Without one, each start compiles.
-    pub code: Option<PathBuf>,
-    /// How many steps run side by side.
+    /// The private folder for compiled code. Without one, each start compiles.
+    pub code_cache: Option<PathBuf>,
+    /// The number of steps that run at the same time.
     pub threads: usize,
-    /// How many may when those do not end.
-    pub most_threads: usize,
-    /// How many may wait for that.
+    /// The same, if steps do not end.
+    pub max_threads: usize,
+    /// The number of steps that may wait for a thread.
     pub queue: usize,
-    /// What heaps in memory may take together.
+    /// The memory that loaded heaps and live guests may use together.
     pub memory_bytes: usize,
-    /// How many guests stay alive between steps.
-    pub live: usize,
-    /// Stores the heap after every job of a program, and goes on from what was stored. Slow; it is how the tests show that a
-    /// program cannot tell where it was parked.
-    pub restless: bool,
+    /// The number of guests that stay alive between steps.
+    pub live_guests: usize,
+    /// Stores the heap after every job of a script and loads it again. This is slow. Tests use it to show that a script
+    /// cannot tell where it was parked.
+    pub store_every_job: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
         let threads = std::thread::available_parallelism().map_or(2, Into::into);
         Self {
-            code: None,
+            code_cache: None,
             threads,
-            most_threads: (threads + 16).max(64),
+            max_threads: (threads + 16).max(64),
             queue: 4096,
             memory_bytes: 512 << 20,
-            live: 256,
-            restless: false,
+            live_guests: 256,
+            store_every_job: false,
         }
     }
 }
@@ -69,15 +71,16 @@ pub struct Engine {
     workers: Workers,
 }
 
-/// What all threads share.
+/// The part that all threads share.
 struct Core {
-    engines: Engines,
-    shelf: crate::heaps::Shelf,
-    ours: Arc<Running>,
-    /// Ends every step when the engine goes.
+    engines: BootedEngines,
+    heaps: HeapCache,
+    /// The engine that makes new heaps.
+    own_engine: Arc<BootedEngine>,
+    /// Ends every step when the engine is dropped.
     closing: Stop,
-    restless: bool,
-    /// Held by who makes things ready for steps to come.
+    store_every_job: bool,
+    /// Locked by the thread that does idle work.
     preparing: Mutex<()>,
 }
 
@@ -86,50 +89,56 @@ impl Engine {
         Self::start_with(settings, GUEST)
     }
 
-    /// With another guest than this build's.
+    /// Starts with another guest than that of this build.
     pub fn start_with(settings: &Settings, guest: &[u8]) -> Result<Self, StartError> {
-        let engines = Engines::new(settings)?;
-        let shelf = crate::heaps::Shelf::new(settings.memory_bytes, settings.live);
-        let ours = workers::on_a_deep_stack(|| engines.boot(guest, shelf.ledger()))?;
-        let (closing, restless, preparing) = (Stop::default(), settings.restless, Mutex::default());
-        let core = Arc::new(Core { engines, shelf, ours, closing, restless, preparing });
-        let idle = core.clone();
-        let workers = Workers::start(settings, Arc::new(move |bench| idle.prepare(bench)))?;
-        // They do what they do after every job before the first one.
-        workers.take(Box::new(|_| {})).map_err(|error| StartError::Io(std::io::Error::other(error)))?;
+        let engines = BootedEngines::new(settings)?;
+        let heaps = HeapCache::new(settings.memory_bytes, settings.live_guests);
+        let own_engine = workers::on_a_deep_stack(|| engines.boot(guest, heaps.pool()))?;
+        let core = Arc::new(Core {
+            engines,
+            heaps,
+            own_engine,
+            closing: Stop::default(),
+            store_every_job: settings.store_every_job,
+            preparing: Mutex::default(),
+        });
+        let idle_core = core.clone();
+        let workers = Workers::start(settings, Arc::new(move |worker| idle_core.prepare(worker)))?;
+        // Threads do idle work after a job. With this empty job, the spare guest is prepared before the first step.
+        workers.submit(Box::new(|_| {})).map_err(|error| StartError::Io(std::io::Error::other(error)))?;
         Ok(Self { core, workers })
     }
 
-    /// Lets every heap in memory go: each that is asked for is absent until it is admitted again.
+    /// Drops every loaded heap and every live guest. Heaps are absent until they are admitted again.
     pub fn forget(&self) {
-        self.core.shelf.clear();
+        self.core.heaps.clear();
     }
 
-    /// Every byte of a heap's memory, to look for what must not be there.
+    /// Returns the whole memory of a heap. Tests search it for content that must not be there.
     #[doc(hidden)]
     pub async fn memory(&self, key: Digest) -> Result<Vec<u8>, Error> {
-        self.there(move |core, _| core.memory(key)).await
+        self.on_worker(move |core, _| core.memory(key)).await
     }
 
-    /// Runs on a thread of ours, and waits without holding the caller's.
-    async fn there<T: Send + 'static>(
+    /// Runs the work on a thread of the engine. The caller's thread does not block.
+    async fn on_worker<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Core, &mut Bench) -> Result<T, Error> + Send + 'static,
+        work: impl FnOnce(&Core, &mut WorkerState) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         let core = self.core.clone();
-        let (answer, done) = oneshot::channel();
-        self.workers.take(Box::new(move |bench| {
-            // Nobody waits any more for what waited in the queue.
+        let (answer, receiver) = oneshot::channel();
+        self.workers.submit(Box::new(move |worker| {
+            // A caller that has given up while the job was queued needs no answer.
             if !answer.is_closed() {
-                let _ = answer.send(work(&core, bench));
+                let _ = answer.send(work(&core, worker));
             }
         }))?;
-        done.await.unwrap_or_else(|gone| Err(Error::Engine(gone.into())))
+        receiver.await.unwrap_or_else(|closed| Err(Error::Engine(closed.into())))
     }
 }
 
 impl Drop for Engine {
-    /// The threads are waited for after this.
+    /// Ends the running steps. Dropping the workers then waits for the threads.
     fn drop(&mut self) {
         self.core.closing.stop();
     }
@@ -138,32 +147,32 @@ impl Drop for Engine {
 #[async_trait]
 impl Scripts for Engine {
     fn engine(&self) -> Digest {
-        self.core.ours.name
+        self.core.own_engine.name
     }
 
     fn guest(&self) -> &[u8] {
-        &self.core.ours.guest
+        &self.core.own_engine.guest
     }
 
     fn to_javascript(&self, source: &str) -> Result<String, Thrown> {
         crate::typescript::plain(source)
     }
 
-    fn header(&self, object: &[u8]) -> Result<scripts::ObjectHeader, Error> {
-        let frame = Frame::read(object).map_err(|error| admit::refused(Digest::of(object), error))?;
-        Ok(scripts::ObjectHeader { key: frame.key, parent: frame.parent, memory_bytes: frame.memory_bytes })
+    fn frame(&self, object: &[u8]) -> Result<scripts::Frame, Error> {
+        let parsed = ParsedObject::parse(object).map_err(|error| errors::object_error(Digest::of(object), error))?;
+        Ok(scripts::Frame { key: parsed.key, parent: parsed.parent, memory_bytes: parsed.memory_bytes })
     }
 
-    fn is_in_memory(&self, key: Digest) -> bool {
-        self.core.shelf.has(&key)
+    fn is_here(&self, key: Digest) -> bool {
+        self.core.heaps.has(&key)
     }
 
     async fn admit(&self, key: Digest, objects: Vec<Vec<u8>>) -> Result<(), Error> {
-        self.there(move |core, bench| core.admit(bench, key, &objects)).await
+        self.on_worker(move |core, worker| core.admit(worker, key, &objects)).await
     }
 
     async fn admit_engine(&self, guest: Vec<u8>) -> Result<Digest, Error> {
-        self.there(move |core, _| core.admit_engine(&guest)).await
+        self.on_worker(move |core, _| core.admit_engine(&guest)).await
     }
 
     async fn step(&self, step: Step) -> Result<Stepped, Error> {
@@ -171,24 +180,24 @@ impl Scripts for Engine {
     }
 
     async fn step_from(&self, objects: Arc<Vec<Vec<u8>>>, step: Step) -> Result<Stepped, Error> {
-        self.there(move |core, bench| {
+        self.on_worker(move |core, worker| {
             if let (Some(heap), false) = (step.heap, objects.is_empty()) {
-                core.admit(bench, heap, &objects)?;
+                core.admit(worker, heap, &objects)?;
             }
-            core.step(bench, step)
+            core.step(worker, step)
         })
         .await
     }
 
-    async fn prepare(&self, key: Digest) -> Result<(), Error> {
-        self.there(move |core, bench| core.ready(bench, key)).await
+    async fn ready(&self, key: Digest) -> Result<(), Error> {
+        self.on_worker(move |core, worker| core.ready(worker, key)).await
     }
 
-    async fn standalone_object(&self, key: Digest) -> Result<Vec<u8>, Error> {
-        self.there(move |core, bench| core.whole(bench, key)).await
+    async fn whole(&self, key: Digest) -> Result<Vec<u8>, Error> {
+        self.on_worker(move |core, worker| core.whole(worker, key)).await
     }
 
     async fn globals(&self, key: Digest) -> Result<Vec<Global>, Error> {
-        self.there(move |core, _| core.globals(key)).await
+        self.on_worker(move |core, _| core.globals(key)).await
     }
 }

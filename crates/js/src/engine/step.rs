@@ -1,5 +1,6 @@
-//! One step: a guest on a heap, its input, and the heap that comes of it.
-//! Invariant: whatever goes wrong, the heap that was stood on is as it was, and a guest that was cut off is gone.
+//! Runs one step: a guest on a heap receives the input, and leaves the next heap and an outcome.
+//! Invariant: whatever fails, the heap that the step started from is unchanged, and a guest that returned an error is
+//! dropped.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -7,159 +8,169 @@ use std::sync::Arc;
 use base::Digest;
 use ports::scripts::{Error, Heap, Input, Limits, Outcome, Step, Stepped};
 
-use crate::heaps::{Held, Live, over_most};
-use crate::image::PAGE;
-use crate::machine::{Cut, Instance, Owed, Standing};
+use crate::heaps::{LiveGuest, LoadedHeap, max_overlay_pages};
+use crate::image::PAGE_BYTES;
+use crate::machine::{Guest, GuestCall, GuestError, ScriptProgress};
 
-use super::boot::Running;
-use super::workers::Bench;
-use super::{Core, chain, guest, turns};
+use super::boot::BootedEngine;
+use super::errors::guest_error;
+use super::workers::WorkerState;
+use super::{Core, chain, guests, store_every_job};
 
 impl Core {
-    pub fn step(&self, bench: &mut Bench, step: Step) -> Result<Stepped, Error> {
-        let live = step.heap.as_ref().and_then(|key| self.shelf.take_live(key));
-        let (mut held, instance) = match live {
-            Some(live) => (live.held, Some(live.instance)),
-            None => (step.heap.map_or_else(|| Ok(self.ours.base.clone()), |key| self.held(key))?, None),
+    pub fn step(&self, worker: &mut WorkerState, step: Step) -> Result<Stepped, Error> {
+        let live = step.heap.as_ref().and_then(|key| self.heaps.take_guest(key));
+        let (mut heap, live_guest) = match live {
+            Some(live) => (live.heap, Some(live.guest)),
+            None => {
+                let base = || Ok(self.own_engine.base.clone());
+                (step.heap.map_or_else(base, |key| self.loaded_heap(key))?, None)
+            }
         };
-        let running = self.engine_of(&held)?;
-        let _ticking = self.engines.ticker.running();
-        let cut = |cut| ended(cut, &step.limits);
-        let mut instance = match instance {
-            Some(instance) => instance,
-            None => guest::standing_on(self, bench, (&running, &held), &step.limits).map_err(cut)?,
+        let engine = self.engine_of(&heap)?;
+        let _tick_guard = self.engines.ticker.keep_ticking();
+        let to_port_error = |error| guest_error(error, &step.limits);
+        let mut guest = match live_guest {
+            Some(guest) => guest,
+            None => guests::guest_for(self, worker, &engine, &heap, &step.limits).map_err(to_port_error)?,
         };
-        instance.begin(&step.limits, [&step.stop, &self.closing], &step.surroundings).map_err(cut)?;
-        instance.share(step.turns.clone());
-        let start = held.clone();
-        let before = Before::put(&mut instance, &step.input).map_err(|fault| fault.error(&step.limits))?;
-        if self.restless {
-            turns::one_by_one(self, bench, (&running, &step), &mut held, &mut instance)?;
+        guest.begin_step(&step.limits, [&step.stop, &self.closing], &step.surroundings).map_err(to_port_error)?;
+        guest.set_turns(step.turns.clone());
+        let start = heap.clone();
+        let input = AppliedInput::apply(&mut guest, &step.input).map_err(|failure| failure.into_error(&step.limits))?;
+        if self.store_every_job {
+            store_every_job::run_all_jobs(self, worker, &engine, &step, &mut heap, &mut guest)?;
         }
-        let outcome = before.advance(&mut instance).map_err(|fault| fault.error(&step.limits))?;
-        // A guest that is kept keeps nobody's place.
-        instance.share(None);
-        let console = instance.console();
-        let (mut next, mut object) = chain::commit(self, bench, &running, &held, &mut instance)?;
-        if self.restless {
-            (next, object) = chain::against(self, bench, (&start, &running.base), next)?;
+        let outcome = input.advance(&mut guest).map_err(|failure| failure.into_error(&step.limits))?;
+        // A live guest must not hold the turn of a step that has ended.
+        guest.set_turns(None);
+        let console = guest.take_console();
+        let mut captured = chain::capture(self, worker, &engine, &heap, &mut guest)?;
+        if self.store_every_job {
+            captured = chain::capture_against(self, worker, &start, &engine.base, captured.heap)?;
         }
-        let heap = Heap {
+        let next = captured.heap;
+        let stored = Heap {
             key: next.key(),
-            parent: next.parent_key(),
-            engine: running.name,
-            object,
+            parent: next.object_parent_key(),
+            engine: engine.name,
+            object: captured.object,
             memory_bytes: next.image.memory_bytes(),
             links: next.links,
         };
-        self.shelf.put(next.clone());
-        // Every page that a guest has written is looked through in every step: one that has written more than a heap may have
-        // over its ground is not kept, mapping the heap anew costs less.
-        next.was_written(matches!(step.input, Input::Settle { .. }), &bench.dirty);
-        if bench.dirty.len() <= over_most(next.image.pages()) {
-            let counted = self.shelf.ledger().take(bench.dirty.len() * PAGE);
-            bench.gone.extend(self.shelf.put_live(Live::new(instance, next, counted)));
+        self.heaps.put(next.clone());
+        next.record_writes(matches!(step.input, Input::Settle { .. }), &worker.dirty_pages);
+        // Each step compares every page that its guest ever wrote. A guest that has written more pages than an overlay
+        // may have is dropped, because mapping the heap anew costs less.
+        if worker.dirty_pages.len() <= max_overlay_pages(next.image.pages()) {
+            let charge = self.heaps.pool().charge(worker.dirty_pages.len() * PAGE_BYTES);
+            worker.retired_guests.extend(self.heaps.put_guest(LiveGuest::new(guest, next, charge)));
         } else {
-            bench.gone.push(instance);
+            worker.retired_guests.push(guest);
         }
-        Ok(Stepped { heap, outcome, console: console.text, console_dropped: console.dropped })
+        Ok(Stepped { heap: stored, outcome, console: console.text, console_dropped: console.dropped_bytes })
     }
 
-    pub fn held(&self, key: Digest) -> Result<Arc<Held>, Error> {
-        self.shelf.get(&key).ok_or(Error::Absent(key))
+    pub fn loaded_heap(&self, key: Digest) -> Result<Arc<LoadedHeap>, Error> {
+        self.heaps.get(&key).ok_or(Error::Absent(key))
     }
 
-    pub fn engine_of(&self, held: &Held) -> Result<Arc<Running>, Error> {
-        let engine = held.image.engine();
-        self.engines.get(&engine).ok_or(Error::NoEngine { heap: held.key(), engine })
-    }
-}
-
-pub fn ended(cut: Cut, limits: &Limits) -> Error {
-    match cut {
-        Cut::Memory => Error::Memory(limits.memory_bytes),
-        Cut::Deadline => Error::Deadline(limits.deadline_ms),
-        Cut::Stopped => Error::Stopped,
-        cut @ (Cut::Lied(_) | Cut::Trap(_)) => Error::Engine(cut.into()),
+    pub fn engine_of(&self, heap: &LoadedHeap) -> Result<Arc<BootedEngine>, Error> {
+        let engine = heap.image.engine();
+        self.engines.get(&engine).ok_or(Error::NoEngine { heap: heap.key(), engine })
     }
 }
 
-enum Fault {
-    Cut(Cut),
+/// Why an input was not accepted, or did not lead to an outcome.
+enum StepFailure {
+    Guest(GuestError),
+    /// The input settles a call that is not pending.
     NoCall(u64),
 }
 
-impl Fault {
-    fn error(self, limits: &Limits) -> Error {
+impl StepFailure {
+    fn into_error(self, limits: &Limits) -> Error {
         match self {
-            Self::Cut(cut) => ended(cut, limits),
+            Self::Guest(error) => guest_error(error, limits),
             Self::NoCall(id) => Error::NoCall(id),
         }
     }
 }
 
-impl From<Cut> for Fault {
-    fn from(cut: Cut) -> Self {
-        Self::Cut(cut)
+impl From<GuestError> for StepFailure {
+    fn from(error: GuestError) -> Self {
+        Self::Guest(error)
     }
 }
 
-/// What a guest was owed before it got its input, and what of that the input settled.
-struct Before {
-    owing: Owing,
+/// An input that the guest has received.
+struct AppliedInput {
+    /// The pending calls before the input.
+    before: GuestCalls,
+    /// The calls that the input settled.
     settled: HashSet<u64>,
 }
 
-impl Before {
-    fn put(instance: &mut Instance, input: &Input) -> Result<Self, Fault> {
-        let owing = Owing { calls: instance.owed()?, last_id: instance.last_id()? };
+impl AppliedInput {
+    fn apply(guest: &mut Guest, input: &Input) -> Result<Self, StepFailure> {
+        let before = GuestCalls { calls: guest.pending_calls()?, last_id: guest.last_call_id()? };
         let mut settled = HashSet::new();
         match input {
-            Input::Evaluate { code } => instance.evaluate(code)?,
+            Input::Evaluate { code } => guest.evaluate(code)?,
             Input::Settle { answers } => {
                 for (id, answer) in answers {
-                    let known = owing.calls.iter().any(|call| call.id == *id);
-                    if !known || !settled.insert(*id) || !instance.settle(*id, answer)? {
-                        return Err(Fault::NoCall(*id));
+                    let is_pending = before.calls.iter().any(|call| call.id == *id);
+                    if !is_pending || !settled.insert(*id) || !guest.settle(*id, answer)? {
+                        return Err(StepFailure::NoCall(*id));
                     }
                 }
             }
         }
-        Ok(Self { owing, settled })
+        Ok(Self { before, settled })
     }
 
-    /// Runs what can be run, and believes what fits to what was before.
-    fn advance(&self, instance: &mut Instance) -> Result<Outcome, Fault> {
-        let standing = instance.advance()?;
-        let after = Owing { calls: instance.owed()?, last_id: instance.last_id()? };
-        after.follows(&self.owing, &self.settled)?;
-        Ok(match standing {
-            Standing::Waiting if after.calls.is_empty() => return Err(Cut::Lied("it waits for nothing").into()),
-            Standing::Waiting => {
-                Outcome::Waiting { owed: after.calls.iter().map(Owed::call).collect::<Result<_, _>>()? }
+    /// Runs the script as far as it goes, and checks its claims against the state before.
+    fn advance(&self, guest: &mut Guest) -> Result<Outcome, StepFailure> {
+        let progress = guest.advance()?;
+        let after = GuestCalls { calls: guest.pending_calls()?, last_id: guest.last_call_id()? };
+        after.check_follows(&self.before, &self.settled)?;
+        Ok(match progress {
+            ScriptProgress::Waiting if after.calls.is_empty() => {
+                return Err(GuestError::Invalid("it waits, but has no pending call").into());
             }
-            _ if !after.calls.is_empty() => return Err(Cut::Lied("it has ended and waits").into()),
-            Standing::Done(completion) => Outcome::Completed(completion),
-            Standing::Threw(thrown) => Outcome::Threw(thrown),
+            ScriptProgress::Waiting => {
+                Outcome::Waiting { owed: after.calls.iter().map(GuestCall::to_host_call).collect::<Result<_, _>>()? }
+            }
+            _ if !after.calls.is_empty() => {
+                return Err(GuestError::Invalid("it has ended, but has pending calls").into());
+            }
+            ScriptProgress::Completed(completion) => Outcome::Completed(completion),
+            ScriptProgress::Threw(thrown) => Outcome::Threw(thrown),
         })
     }
 }
 
-/// What a guest says it is owed.
-struct Owing {
-    calls: Vec<Owed>,
+/// The pending calls of a guest, as the guest claims.
+struct GuestCalls {
+    calls: Vec<GuestCall>,
+    /// The highest id that the guest has given to a call.
     last_id: u64,
 }
 
-impl Owing {
-    /// An image is code that we did not write: one that gives an old id to a new call would get the answer, or the consent,
-    /// that another call got.
-    fn follows(&self, before: &Self, settled: &HashSet<u64>) -> Result<(), Cut> {
-        let rising = self.calls.is_sorted_by(|one, next| one.id < next.id);
-        let within = self.calls.iter().all(|call| call.id <= self.last_id) && self.last_id >= before.last_id;
-        let old = self.calls.iter().filter(|call| call.id <= before.last_id);
-        let mut kept = old.map(|call| before.calls.contains(call) && !settled.contains(&call.id));
-        if rising && within && kept.all(|kept| kept) { Ok(()) } else { Err(Cut::Lied("a call id that is not its own")) }
+impl GuestCalls {
+    /// Checks that these calls can follow from those before: ids rise, new calls have new ids, and an old id still
+    /// belongs to the same call and was not settled. An image can contain code that we did not write. If it could give
+    /// an old id to another call, that call would receive the answer or the approval of the old one.
+    fn check_follows(&self, before: &Self, settled: &HashSet<u64>) -> Result<(), GuestError> {
+        let rising = self.calls.is_sorted_by(|call, next| call.id < next.id);
+        let bounded = self.calls.iter().all(|call| call.id <= self.last_id) && self.last_id >= before.last_id;
+        let mut old_calls = self.calls.iter().filter(|call| call.id <= before.last_id);
+        let unchanged = old_calls.all(|call| before.calls.contains(call) && !settled.contains(&call.id));
+        if rising && bounded && unchanged {
+            Ok(())
+        } else {
+            Err(GuestError::Invalid("a call has an id that belongs to another call"))
+        }
     }
 }
 
@@ -167,24 +178,32 @@ impl Owing {
 mod tests {
     use super::*;
 
-    fn owing(last_id: u64, ids: &[u64]) -> Owing {
-        Owing { calls: ids.iter().map(|id| Owed::sample(*id, "program")).collect(), last_id }
+    fn pending(last_id: u64, ids: &[u64]) -> GuestCalls {
+        GuestCalls { calls: ids.iter().map(|id| GuestCall::sample(*id, "program")).collect(), last_id }
     }
 
     #[test]
-    fn an_id_belongs_to_one_call_for_ever() {
+    fn an_id_belongs_to_one_call_forever() {
         let none = HashSet::new();
-        let before = owing(3, &[2, 3]);
-        for honest in [owing(3, &[2, 3]), owing(3, &[3]), owing(3, &[]), owing(5, &[2, 4, 5]), owing(9, &[9])] {
-            assert!(honest.follows(&before, &none).is_ok(), "{:?}", honest.calls);
+        let before = pending(3, &[2, 3]);
+        let honest_claims =
+            [pending(3, &[2, 3]), pending(3, &[3]), pending(3, &[]), pending(5, &[2, 4, 5]), pending(9, &[9])];
+        for claim in honest_claims {
+            assert!(claim.check_follows(&before, &none).is_ok(), "{:?}", claim.calls);
         }
-        let lies =
-            [owing(3, &[1]), owing(3, &[3, 2]), owing(3, &[2, 2]), owing(4, &[5]), owing(2, &[2]), owing(4, &[1, 4])];
-        for lie in lies {
-            assert!(lie.follows(&before, &none).is_err(), "{:?}", lie.calls);
+        let false_claims = [
+            pending(3, &[1]),
+            pending(3, &[3, 2]),
+            pending(3, &[2, 2]),
+            pending(4, &[5]),
+            pending(2, &[2]),
+            pending(4, &[1, 4]),
+        ];
+        for claim in false_claims {
+            assert!(claim.check_follows(&before, &none).is_err(), "{:?}", claim.calls);
         }
-        assert!(owing(3, &[2, 3]).follows(&before, &HashSet::from([3])).is_err(), "settled and owed again");
-        let other = Owing { calls: vec![Owed::sample(2, "another program")], last_id: 3 };
-        assert!(other.follows(&before, &none).is_err(), "an old id for another call");
+        assert!(pending(3, &[2, 3]).check_follows(&before, &HashSet::from([3])).is_err(), "settled and pending again");
+        let other_call = GuestCalls { calls: vec![GuestCall::sample(2, "another program")], last_id: 3 };
+        assert!(other_call.check_follows(&before, &none).is_err(), "an old id for another call");
     }
 }

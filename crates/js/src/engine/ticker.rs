@@ -1,58 +1,64 @@
-//! Moves the epoch while guests run, so that each of them looks at its deadline now and then.
-//! Invariant: when nothing runs, nothing wakes up.
+//! A thread that increments Wasmtime's epoch while guests run, so that each of them checks its deadline regularly.
+//! Invariant: while no guest runs, the thread sleeps and nothing wakes it.
 
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use super::boot::StartError;
-
-/// How late a deadline may be noticed.
+/// The time between two ticks, and so the largest delay until a deadline is noticed.
 const TICK: Duration = Duration::from_millis(4);
-/// So many ticks without a guest, and the ticking stops: waking it up again costs the next step.
-const IDLE: u32 = 500;
+/// The number of ticks without a running guest after which the thread sleeps. It does not sleep at once, because waking
+/// it costs time in the next step.
+const IDLE_TICKS: u32 = 500;
 
-pub struct Ticker(Arc<State>);
+pub struct Ticker(Arc<TickerState>);
 
-struct State {
-    running: AtomicUsize,
+struct TickerState {
+    /// The number of [`TickGuard`]s.
+    running_guests: AtomicUsize,
     asleep: Mutex<bool>,
+    /// Notified when `asleep` becomes false.
     wake: Condvar,
+    /// Whether the ticker was dropped.
     closed: AtomicBool,
 }
 
-/// A guest runs while this lives.
-pub struct Running<'a>(&'a State);
+/// Keeps the ticker running while a guest runs.
+pub struct TickGuard<'a>(&'a TickerState);
 
 impl Ticker {
-    pub fn start(engine: wasmtime::Engine) -> Result<Self, StartError> {
-        let state = Arc::new(State {
-            running: AtomicUsize::new(0),
+    pub fn start(engine: wasmtime::Engine) -> io::Result<Self> {
+        let state = Arc::new(TickerState {
+            running_guests: AtomicUsize::new(0),
             asleep: Mutex::new(false),
             wake: Condvar::new(),
             closed: AtomicBool::new(false),
         });
         let ticker = Self(state.clone());
-        thread::Builder::new().name("javascript-clock".to_owned()).spawn(move || state.run(&engine))?;
+        thread::Builder::new().name("javascript-clock".to_owned()).spawn(move || state.tick(&engine))?;
         Ok(ticker)
     }
 
-    pub fn running(&self) -> Running<'_> {
-        self.0.running.fetch_add(1, Ordering::SeqCst);
+    /// Keeps the ticker running until the guard is dropped.
+    pub fn keep_ticking(&self) -> TickGuard<'_> {
+        // The count must be incremented before `asleep` is read. The thread falls asleep only if the count is 0 under
+        // the lock, so either the thread sees this guest, or this call sees that the thread is asleep.
+        self.0.running_guests.fetch_add(1, Ordering::SeqCst);
         let mut asleep = self.0.asleep.lock().unwrap_or_else(PoisonError::into_inner);
         if *asleep {
             *asleep = false;
             self.0.wake.notify_one();
         }
         drop(asleep);
-        Running(&self.0)
+        TickGuard(&self.0)
     }
 }
 
-impl Drop for Running<'_> {
+impl Drop for TickGuard<'_> {
     fn drop(&mut self) {
-        self.0.running.fetch_sub(1, Ordering::SeqCst);
+        self.0.running_guests.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -64,26 +70,26 @@ impl Drop for Ticker {
     }
 }
 
-impl State {
-    fn run(&self, engine: &wasmtime::Engine) {
-        let mut idle = 0;
+impl TickerState {
+    fn tick(&self, engine: &wasmtime::Engine) {
+        let mut idle_ticks = 0;
         while !self.closed.load(Ordering::SeqCst) {
             thread::sleep(TICK);
-            if self.running.load(Ordering::SeqCst) > 0 {
+            if self.running_guests.load(Ordering::SeqCst) > 0 {
                 engine.increment_epoch();
-                idle = 0;
+                idle_ticks = 0;
                 continue;
             }
-            idle += 1;
-            if idle < IDLE {
+            idle_ticks += 1;
+            if idle_ticks < IDLE_TICKS {
                 continue;
             }
             let mut asleep = self.asleep.lock().unwrap_or_else(PoisonError::into_inner);
-            *asleep = self.running.load(Ordering::SeqCst) == 0 && !self.closed.load(Ordering::SeqCst);
+            *asleep = self.running_guests.load(Ordering::SeqCst) == 0 && !self.closed.load(Ordering::SeqCst);
             while *asleep {
                 asleep = self.wake.wait(asleep).unwrap_or_else(PoisonError::into_inner);
             }
-            idle = 0;
+            idle_ticks = 0;
         }
     }
 }

@@ -1,9 +1,10 @@
-//! Threads with deep stacks, and a queue that can be full.
-//! Invariant: a guest runs on no other thread. Deep recursion then ends as a RangeError of the program, not as a fault of
-//! the process.
+//! The threads that run steps, and their bounded queue.
+//! Invariant: guests run on these threads only. Their stacks are so deep that endless recursion ends as a RangeError in
+//! the script and not as a stack overflow of the process.
 //!
-//! As many threads as cores do the work. Programs that do not end would keep them all, so when a job has waited too long one
-//! more thread is started, and the system shares the cores among them; a thread that is not needed any more goes.
+//! The number of permanent threads is the number of processors. Steps that do not end could occupy all of them, so if a
+//! job has waited too long, a supervisor starts one more thread and the system shares the processors among all. Extra
+//! threads end when they are idle.
 
 use std::collections::VecDeque;
 use std::io;
@@ -15,259 +16,284 @@ use std::time::{Duration, Instant};
 use ports::scripts::Error;
 
 use crate::image::{self, Codec};
-use crate::machine::Instance;
+use crate::machine::Guest;
 
 use super::Settings;
 use super::boot::StartError;
 
-/// More than Wasmtime may use of it. It is address space: what no guest needed takes no memory.
-const STACK: usize = 72 << 20;
-/// How long a job waits before it gets a thread of its own. Who hands in no more steps than there are processors has it wait only
-/// where threads wait themselves (`Step::turns`).
-const PATIENCE: Duration = Duration::from_millis(10);
-/// How often is looked whether one does, and how many looks at an empty queue end that.
-const LOOK: Duration = Duration::from_millis(5);
-const QUIET: u32 = 400;
-/// How long a thread waits for another job before it does what can be done later.
-const MOMENT: Duration = Duration::from_millis(1);
-/// So many pages of guests that had to go are kept until then.
-const GONE_PAGES: u32 = 8192;
-/// How long a thread beyond the steady ones waits for another job; a steady one looks then again for what can be done.
-const LEISURE: Duration = Duration::from_secs(2);
+/// The stack of a thread, larger than the part that Wasmtime may use. It is address space; only pages that a guest
+/// touched use memory.
+const STACK_BYTES: usize = 72 << 20;
+/// How long a job waits before an extra thread is started for it. If callers submit no more steps than there are
+/// processors, a job waits this long only when other threads pause inside their steps (`Step::turns`).
+const MAX_JOB_WAIT: Duration = Duration::from_millis(10);
+/// The time between two checks of the supervisor.
+const CHECK_INTERVAL: Duration = Duration::from_millis(5);
+/// The number of checks with an empty queue after which the supervisor sleeps.
+const QUIET_CHECKS: u32 = 400;
+/// How long a thread waits for another job before it does idle work.
+const IDLE_WORK_DELAY: Duration = Duration::from_millis(1);
+/// The pages of retired guests that a thread holds until then.
+const MAX_RETIRED_PAGES: u32 = 8192;
+/// How long an extra thread waits for another job before it ends. A permanent thread repeats its idle work after this
+/// time.
+const LONG_WAIT: Duration = Duration::from_secs(2);
 
-/// What a thread keeps from one job to the next.
-pub struct Bench {
+/// The values that a thread reuses from job to job.
+pub struct WorkerState {
     pub codec: Codec,
-    pub dirty: Vec<u32>,
-    /// Guests that had to go, dropped some time after the answer: giving their memory back takes as long as a step.
-    pub gone: Vec<Instance>,
+    /// The pages that the last guest wrote. A buffer.
+    pub dirty_pages: Vec<u32>,
+    /// Evicted guests. They are dropped some time after the answer, because freeing their memory takes as long as a
+    /// step.
+    pub retired_guests: Vec<Guest>,
 }
 
-impl Bench {
+impl WorkerState {
     pub fn new() -> Result<Self, image::Error> {
-        Ok(Self { codec: Codec::new()?, dirty: Vec::new(), gone: Vec::new() })
+        Ok(Self { codec: Codec::new()?, dirty_pages: Vec::new(), retired_guests: Vec::new() })
     }
 }
 
-type Job = Box<dyn FnOnce(&mut Bench) + Send>;
-/// What a thread does when there are no jobs.
-type Leisure = Arc<dyn Fn(&mut Bench) + Send + Sync>;
+type Job = Box<dyn FnOnce(&mut WorkerState) + Send>;
+/// The work of a thread while there are no jobs.
+type IdleWork = Arc<dyn Fn(&mut WorkerState) + Send + Sync>;
 
 pub struct Workers {
-    queue: Arc<Queue>,
-    overseer: Option<JoinHandle<()>>,
+    pool: Arc<ThreadPool>,
+    supervisor: Option<JoinHandle<()>>,
 }
 
-struct Queue {
-    waiting: Mutex<Waiting>,
-    /// A job came and no thread was free, or the end.
-    crowded: Condvar,
-    /// Jobs that may wait.
-    most_jobs: usize,
-    steady: usize,
-    most_threads: usize,
-    leisure: Leisure,
+struct ThreadPool {
+    state: Mutex<PoolState>,
+    /// Notified when there are more jobs than free threads, and at the end. Only the supervisor waits for it.
+    overloaded: Condvar,
+    /// The number of jobs that may wait. One more is refused.
+    max_queued_jobs: usize,
+    /// The number of threads that never end.
+    permanent_threads: usize,
+    /// The largest number of threads, extra threads included.
+    max_threads: usize,
+    idle_work: IdleWork,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct PoolState {
+    /// The waiting jobs, each with the time when it was submitted.
     jobs: VecDeque<(Instant, Job)>,
-    /// Threads that sleep. The one that slept last is woken first: what it needs is still near its processor.
-    idle: Vec<Thread>,
-    /// Those that were woken and have not taken their job yet.
+    /// The sleeping threads. The one that fell asleep last is at the end and is woken first, because its data may still
+    /// be in the caches of its processor.
+    sleeping: Vec<Thread>,
+    /// The number of threads that were woken and have not taken their job yet.
     woken: usize,
+    /// The number of all threads.
     threads: usize,
-    /// Whether the overseer looks by itself. Waking it up for each job would cost as much as the job.
-    overseen: bool,
+    /// Whether the supervisor checks by itself. It then need not be woken, which would cost as much as a job.
+    is_supervised: bool,
     handles: Vec<JoinHandle<()>>,
+    /// Whether the workers were dropped.
     closed: bool,
 }
 
-impl Waiting {
-    /// More jobs than threads that are free. One that was woken counts as free until it has taken its job.
-    fn is_crowded(&self) -> bool {
-        self.jobs.len() > self.idle.len() + self.woken
+impl PoolState {
+    /// Returns whether there are more jobs than free threads. A woken thread is free until it has taken its job.
+    fn is_overloaded(&self) -> bool {
+        self.jobs.len() > self.sleeping.len() + self.woken
     }
 
-    /// A thread for one more job, if one sleeps.
-    fn wake(&mut self) -> Option<Thread> {
-        let thread = self.idle.pop()?;
+    /// Takes a sleeping thread for one more job. The caller unparks it after it has released the lock.
+    fn take_sleeping(&mut self) -> Option<Thread> {
+        let thread = self.sleeping.pop()?;
         self.woken += 1;
         Some(thread)
     }
 }
 
 impl Workers {
-    pub fn start(settings: &Settings, leisure: Leisure) -> Result<Self, StartError> {
-        let steady = settings.threads.max(1);
-        let queue = Arc::new(Queue {
-            waiting: Mutex::default(),
-            crowded: Condvar::new(),
-            most_jobs: settings.queue.max(1),
-            steady,
-            most_threads: settings.most_threads.max(steady),
-            leisure,
+    pub fn start(settings: &Settings, idle_work: IdleWork) -> Result<Self, StartError> {
+        let permanent_threads = settings.threads.max(1);
+        let pool = Arc::new(ThreadPool {
+            state: Mutex::default(),
+            overloaded: Condvar::new(),
+            max_queued_jobs: settings.queue.max(1),
+            permanent_threads,
+            max_threads: settings.max_threads.max(permanent_threads),
+            idle_work,
         });
-        let mut workers = Self { queue, overseer: None };
-        for _ in 0..steady {
-            workers.queue.start_thread()?;
+        // Made first, so that dropping it ends the threads if a later one cannot be started.
+        let mut workers = Self { pool, supervisor: None };
+        for _ in 0..permanent_threads {
+            workers.pool.start_thread()?;
         }
-        let queue = workers.queue.clone();
+        let pool = workers.pool.clone();
         let name = "javascript-threads".to_owned();
-        workers.overseer = Some(thread::Builder::new().name(name).spawn(move || queue.oversee())?);
+        workers.supervisor = Some(thread::Builder::new().name(name).spawn(move || pool.supervise())?);
         Ok(workers)
     }
 
-    pub fn take(&self, job: Job) -> Result<(), Error> {
-        let mut waiting = self.queue.waiting();
-        if waiting.closed || waiting.jobs.len() >= self.queue.most_jobs {
+    /// Queues a job, or returns [`Error::Busy`] if the queue is full.
+    pub fn submit(&self, job: Job) -> Result<(), Error> {
+        let mut state = self.pool.state();
+        if state.closed || state.jobs.len() >= self.pool.max_queued_jobs {
             return Err(Error::Busy);
         }
-        waiting.jobs.push_back((Instant::now(), job));
-        let woken = waiting.wake();
-        let crowded = waiting.is_crowded() && !waiting.overseen;
-        drop(waiting);
-        if let Some(thread) = woken {
+        state.jobs.push_back((Instant::now(), job));
+        let thread = state.take_sleeping();
+        let wake_supervisor = state.is_overloaded() && !state.is_supervised;
+        drop(state);
+        if let Some(thread) = thread {
             thread.unpark();
         }
-        if crowded {
-            self.queue.crowded.notify_one();
+        if wake_supervisor {
+            self.pool.overloaded.notify_one();
         }
         Ok(())
     }
 }
 
 impl Drop for Workers {
+    /// Waits for all threads.
     fn drop(&mut self) {
-        let asleep = {
-            let mut waiting = self.queue.waiting();
-            waiting.closed = true;
-            std::mem::take(&mut waiting.idle)
+        let sleeping = {
+            let mut state = self.pool.state();
+            state.closed = true;
+            std::mem::take(&mut state.sleeping)
         };
-        asleep.iter().for_each(Thread::unpark);
-        self.queue.crowded.notify_all();
-        if let Some(overseer) = self.overseer.take() {
-            let _ = overseer.join();
+        sleeping.iter().for_each(Thread::unpark);
+        self.pool.overloaded.notify_all();
+        // The supervisor ends first, so that it starts no more threads.
+        if let Some(supervisor) = self.supervisor.take() {
+            let _ = supervisor.join();
         }
-        let handles = std::mem::take(&mut self.queue.waiting().handles);
+        let handles = std::mem::take(&mut self.pool.state().handles);
         for thread in handles {
             let _ = thread.join();
         }
     }
 }
 
-impl Queue {
+impl ThreadPool {
     fn start_thread(self: &Arc<Self>) -> Result<(), StartError> {
-        let mut bench = Bench::new()?;
-        let queue = self.clone();
-        let thread = deep().spawn(move || {
-            let mut worked = false;
-            while let Some(job) = queue.next(&mut bench, worked) {
-                worked = true;
-                // A panic of ours is one run's misfortune: its answer is never sent, which its caller sees.
-                if catch_unwind(AssertUnwindSafe(|| job(&mut bench))).is_err() {
+        let mut worker = WorkerState::new()?;
+        let pool = self.clone();
+        let thread = deep_stack_thread().spawn(move || {
+            let mut has_worked = false;
+            while let Some(job) = pool.next_job(&mut worker, has_worked) {
+                has_worked = true;
+                // A panic affects one run only. Its answer is never sent, which its caller notices.
+                if catch_unwind(AssertUnwindSafe(|| job(&mut worker))).is_err() {
                     tracing::error!("a JavaScript step panicked");
                 }
-                let large = bench.gone.iter().map(Instance::pages).sum::<u32>() > GONE_PAGES;
-                if large || !queue.waiting().jobs.is_empty() {
-                    bench.gone.clear();
+                let retired_pages = worker.retired_guests.iter().map(Guest::pages).sum::<u32>();
+                // With more jobs waiting there will be no idle time soon, so the memory is freed now.
+                if retired_pages > MAX_RETIRED_PAGES || !pool.state().jobs.is_empty() {
+                    worker.retired_guests.clear();
                 }
             }
         })?;
-        let mut waiting = self.waiting();
-        waiting.threads += 1;
-        waiting.handles.retain(|thread| !thread.is_finished());
-        waiting.handles.push(thread);
+        let mut state = self.state();
+        state.threads += 1;
+        state.handles.retain(|thread| !thread.is_finished());
+        state.handles.push(thread);
         Ok(())
     }
 
-    /// The next job; `None` when this thread is to end. What is done between two jobs is done when none has come for a moment:
-    /// whoever got the answer of the last one goes on with it, mostly on the same processor.
-    fn next(&self, bench: &mut Bench, worked: bool) -> Option<Job> {
-        let (me, mut late, mut rested) = (thread::current(), false, !worked);
-        let mut waiting = self.waiting();
+    /// Waits for the next job. `None` means that this thread must end. If no job comes for a moment, the thread does
+    /// its idle work. It does not do so at once, because the receiver of the last answer continues now, mostly on the
+    /// same processor.
+    fn next_job(&self, worker: &mut WorkerState, has_worked: bool) -> Option<Job> {
+        let this_thread = thread::current();
+        // Whether the last wait was a long one.
+        let mut waited_long = false;
+        // Whether the idle work was done since the last job. A new thread has none to do.
+        let mut idle_work_done = !has_worked;
+        let mut state = self.state();
         loop {
-            if let Some((_, job)) = waiting.jobs.pop_front() {
+            if let Some((_, job)) = state.jobs.pop_front() {
                 return Some(job);
             }
-            if waiting.closed {
+            if state.closed {
                 return None;
             }
-            // One that looked and found nothing has not worked since.
-            let at = if late { 0 } else { waiting.idle.len() };
-            waiting.idle.insert(at, me.clone());
-            let since = Instant::now();
-            drop(waiting);
-            // A wake-up that was meant for nobody is one look more.
-            thread::park_timeout(if rested { LEISURE } else { MOMENT });
-            waiting = self.waiting();
-            // Who is not in the list any more was taken out of it to be woken.
-            let asleep = waiting.idle.iter().position(|thread| thread.id() == me.id());
-            match asleep {
-                Some(at) => drop(waiting.idle.remove(at)),
-                None => waiting.woken = waiting.woken.saturating_sub(1),
+            // A thread that waited long has worked longer ago than all others in the list, so it is woken last.
+            let position = if waited_long { 0 } else { state.sleeping.len() };
+            state.sleeping.insert(position, this_thread.clone());
+            let sleeps_since = Instant::now();
+            drop(state);
+            // `park_timeout` may return without a reason. The loop then only looks once more.
+            thread::park_timeout(if idle_work_done { LONG_WAIT } else { IDLE_WORK_DELAY });
+            state = self.state();
+            // A thread that is not in the list any more was taken out of it by `take_sleeping` or at the end.
+            let still_listed = state.sleeping.iter().position(|thread| thread.id() == this_thread.id());
+            match still_listed {
+                Some(index) => drop(state.sleeping.remove(index)),
+                None => state.woken = state.woken.saturating_sub(1),
             }
-            let idle = asleep.map_or(Duration::ZERO, |_| since.elapsed());
-            late = idle >= LEISURE;
-            if late && waiting.jobs.is_empty() && waiting.threads > self.steady {
-                waiting.threads -= 1;
+            let waited = still_listed.map_or(Duration::ZERO, |_| sleeps_since.elapsed());
+            waited_long = waited >= LONG_WAIT;
+            if waited_long && state.jobs.is_empty() && state.threads > self.permanent_threads {
+                state.threads -= 1;
                 return None;
             }
-            if (late || !rested && idle >= MOMENT) && waiting.jobs.is_empty() {
-                drop(waiting);
-                self.rest(bench);
-                rested = true;
-                waiting = self.waiting();
+            let idle_work_due = waited_long || !idle_work_done && waited >= IDLE_WORK_DELAY;
+            if idle_work_due && state.jobs.is_empty() {
+                drop(state);
+                self.do_idle_work(worker);
+                idle_work_done = true;
+                state = self.state();
             }
         }
     }
 
-    fn rest(&self, bench: &mut Bench) {
-        bench.gone.clear();
-        if catch_unwind(AssertUnwindSafe(|| (self.leisure)(bench))).is_err() {
-            tracing::error!("a JavaScript thread panicked between two steps");
+    fn do_idle_work(&self, worker: &mut WorkerState) {
+        worker.retired_guests.clear();
+        if catch_unwind(AssertUnwindSafe(|| (self.idle_work)(worker))).is_err() {
+            tracing::error!("the idle work of a JavaScript thread panicked");
         }
-        bench.gone.clear();
+        worker.retired_guests.clear();
     }
 
-    /// Starts a thread for a job that has waited too long. Looks now and then while there is work, and sleeps when there is
-    /// none.
-    fn oversee(self: &Arc<Self>) {
-        let mut quiet = QUIET;
-        let mut waiting = self.waiting();
-        while !waiting.closed {
-            if quiet >= QUIET {
-                waiting.overseen = false;
-                let calm = |waiting: &mut Waiting| !waiting.closed && !waiting.is_crowded();
-                waiting = self.crowded.wait_while(waiting, calm).unwrap_or_else(PoisonError::into_inner);
-                waiting.overseen = true;
-                quiet = 0;
+    /// Starts an extra thread when a job has waited too long. Checks regularly while there is work, and sleeps while
+    /// there is none.
+    fn supervise(self: &Arc<Self>) {
+        let mut quiet_checks = QUIET_CHECKS;
+        let mut state = self.state();
+        while !state.closed {
+            if quiet_checks >= QUIET_CHECKS {
+                state.is_supervised = false;
+                let may_sleep = |state: &mut PoolState| !state.closed && !state.is_overloaded();
+                state = self.overloaded.wait_while(state, may_sleep).unwrap_or_else(PoisonError::into_inner);
+                state.is_supervised = true;
+                quiet_checks = 0;
             }
-            let late = waiting.jobs.front().is_some_and(|(since, _)| since.elapsed() >= PATIENCE);
-            let short = late && waiting.is_crowded() && waiting.threads < self.most_threads;
-            quiet = if waiting.jobs.is_empty() { quiet + 1 } else { 0 };
-            drop(waiting);
-            if short && let Err(error) = self.start_thread() {
-                tracing::warn!(error = &error as &dyn std::error::Error, "no thread for a JavaScript step that waits");
+            let waits_too_long = state.jobs.front().is_some_and(|(since, _)| since.elapsed() >= MAX_JOB_WAIT);
+            let needs_thread = waits_too_long && state.is_overloaded() && state.threads < self.max_threads;
+            quiet_checks = if state.jobs.is_empty() { quiet_checks + 1 } else { 0 };
+            drop(state);
+            if needs_thread && let Err(error) = self.start_thread() {
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "no thread could be started for a waiting JavaScript step"
+                );
             }
-            thread::sleep(LOOK);
-            waiting = self.waiting();
+            thread::sleep(CHECK_INTERVAL);
+            state = self.state();
         }
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, PoolState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Runs once on a thread like those of the workers.
+/// Runs the work on a thread with the same stack as a worker, and waits for it.
 pub fn on_a_deep_stack<T: Send>(work: impl FnOnce() -> Result<T, StartError> + Send) -> Result<T, StartError> {
     thread::scope(|scope| {
-        let thread = deep().spawn_scoped(scope, work)?;
+        let thread = deep_stack_thread().spawn_scoped(scope, work)?;
         thread.join().unwrap_or_else(|_| Err(StartError::Io(io::Error::other("the engine panicked while it booted"))))
     })
 }
 
-fn deep() -> thread::Builder {
-    thread::Builder::new().name("javascript".to_owned()).stack_size(STACK)
+fn deep_stack_thread() -> thread::Builder {
+    thread::Builder::new().name("javascript".to_owned()).stack_size(STACK_BYTES)
 }

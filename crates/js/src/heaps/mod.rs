@@ -1,12 +1,12 @@
-//! Heaps in memory: what they hold, how they stand on each other, and which of them are kept.
-//! Invariant: a heap never changes. Heaps of one lineage share the pages they have in common.
+//! Heaps in memory: a loaded heap, loading from objects, and the cache of heaps and live guests.
+//! Invariant: a loaded heap never changes. Heaps that descend from each other share the pages that are equal in both.
 
-mod held;
+mod heap_cache;
+mod loaded_heap;
+mod loader;
 mod page;
-mod reading;
-mod shelf;
 
-pub use held::{Held, LINKS_MOST, gather, over_most};
-pub use page::{Ledger, Page};
-pub use reading::{Reading, Reads};
-pub use shelf::{Live, Shelf};
+pub use heap_cache::{HeapCache, LiveGuest};
+pub use loaded_heap::{LoadedHeap, MAX_LINKS, ObjectParent, gathered_parent, max_overlay_pages};
+pub use loader::{HeapLoader, LoadAs};
+pub use page::{HeapPage, PagePool};

@@ -1,92 +1,97 @@
-//! Pages that heaps share, and the count of the bytes they take.
-//! Invariant: a page that is used again is overwritten whole before anyone sees it.
+//! The pages of loaded heaps, and the pool that counts the memory of all heaps and reuses freed pages.
+//! Invariant: a reused page is overwritten completely before it can be read, so no heap sees content of another one.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::image::{PAGE, ZERO_PAGE};
+use crate::image::{PAGE_BYTES, ZERO_PAGE};
 
-type Content = Box<[u8; PAGE]>;
+type PageBuffer = Box<[u8; PAGE_BYTES]>;
 
-/// So many pages that nobody uses any more are kept for the next heap: memory that was given back is new when it is asked for
-/// again, and the first touch of a page costs four times what copying it does.
-const SPARE: usize = 256;
+/// The number of freed pages that are kept for the next heap. Memory that was returned to the allocator is new when it
+/// is allocated again, and the first write to a new page costs four times as much as copying a page.
+const MAX_FREE_PAGES: usize = 256;
 
-/// So many are made ready when there is time.
-const STOCK: usize = 64;
+/// The number of free pages that are prepared while a thread is idle.
+const PREPARED_PAGES: usize = 64;
 
-/// How many bytes all heaps of an engine take together.
+/// Counts the bytes of all heaps of an engine, and keeps freed pages for reuse.
 #[derive(Default)]
-pub struct Ledger {
-    bytes: AtomicUsize,
-    spare: Mutex<Vec<Content>>,
+pub struct PagePool {
+    /// The bytes of all charges that are alive. The heap cache compares them with its budget.
+    charged_bytes: AtomicUsize,
+    /// Pages that no heap uses. They are not charged.
+    free_pages: Mutex<Vec<PageBuffer>>,
 }
 
-impl Ledger {
-    pub fn bytes(&self) -> usize {
-        self.bytes.load(Ordering::Relaxed)
+impl PagePool {
+    pub fn charged_bytes(&self) -> usize {
+        self.charged_bytes.load(Ordering::Relaxed)
     }
 
-    pub fn take(self: &Arc<Self>, bytes: usize) -> Entry {
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        Entry { ledger: self.clone(), bytes }
+    /// Counts these bytes until the charge is dropped.
+    pub fn charge(self: &Arc<Self>, bytes: usize) -> Charge {
+        self.charged_bytes.fetch_add(bytes, Ordering::Relaxed);
+        Charge { pool: self.clone(), bytes }
     }
 
-    fn spare(&self) -> MutexGuard<'_, Vec<Content>> {
-        self.spare.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Allocates free pages for the next steps, so that those need no new memory.
+    pub fn prepare_pages(&self) {
+        let missing = PREPARED_PAGES.saturating_sub(self.free_pages().len());
+        (0..missing).for_each(|_| self.recycle(Box::new(ZERO_PAGE)));
     }
 
-    /// Makes pages ready for the next steps.
-    pub fn stock(&self) {
-        let lacking = STOCK.saturating_sub(self.spare().len());
-        (0..lacking).for_each(|_| self.give_back(Box::new(ZERO_PAGE)));
-    }
-
-    fn give_back(&self, page: Content) {
-        let mut spare = self.spare();
-        if spare.len() < SPARE {
-            spare.push(page);
+    fn recycle(&self, page: PageBuffer) {
+        let mut free_pages = self.free_pages();
+        if free_pages.len() < MAX_FREE_PAGES {
+            free_pages.push(page);
         }
     }
-}
 
-impl fmt::Debug for Ledger {
-    /// Nothing of what pages hold.
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(to, "Ledger({} bytes)", self.bytes())
+    fn free_pages(&self) -> MutexGuard<'_, Vec<PageBuffer>> {
+        // A push or a pop is complete or did not happen, so the list of a thread that panicked is usable.
+        self.free_pages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Bytes that are counted as long as this lives.
+impl fmt::Debug for PagePool {
+    /// Writes the size only, because pages can hold secrets of scripts.
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "PagePool({} bytes)", self.charged_bytes())
+    }
+}
+
+/// Bytes that a pool counts for as long as this value lives.
 #[derive(Debug)]
-pub struct Entry {
-    ledger: Arc<Ledger>,
+pub struct Charge {
+    pool: Arc<PagePool>,
     bytes: usize,
 }
 
-impl Drop for Entry {
+impl Drop for Charge {
     fn drop(&mut self) {
-        self.ledger.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.pool.charged_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
-pub struct Page {
-    /// `None` only while dropping.
-    content: Option<Content>,
-    counted: Entry,
+/// An immutable page that heaps share.
+pub struct HeapPage {
+    /// `None` only while the page is dropped.
+    content: Option<PageBuffer>,
+    charge: Charge,
 }
 
-impl Page {
-    /// A copy; what a short one lacks is zero.
-    pub fn copy(ledger: &Arc<Ledger>, content: &[u8]) -> Arc<Self> {
-        let spare = ledger.spare().pop();
-        let mut page = spare.unwrap_or_else(|| Box::new(ZERO_PAGE));
-        let length = content.len().min(PAGE);
-        let (there, lacking) = page.split_at_mut(length);
-        there.copy_from_slice(&content[..length]);
-        lacking.fill(0);
-        Arc::new(Self { content: Some(page), counted: ledger.take(PAGE) })
+impl HeapPage {
+    /// Copies this content. If it is shorter than a page, the rest of the page is zero.
+    pub fn copy_of(pool: &Arc<PagePool>, content: &[u8]) -> Arc<Self> {
+        let reused = pool.free_pages().pop();
+        let mut page = reused.unwrap_or_else(|| Box::new(ZERO_PAGE));
+        let length = content.len().min(PAGE_BYTES);
+        let (copied, rest) = page.split_at_mut(length);
+        copied.copy_from_slice(&content[..length]);
+        rest.fill(0);
+        Arc::new(Self { content: Some(page), charge: pool.charge(PAGE_BYTES) })
     }
 
     pub fn bytes(&self) -> &[u8] {
@@ -94,10 +99,10 @@ impl Page {
     }
 }
 
-impl Drop for Page {
+impl Drop for HeapPage {
     fn drop(&mut self) {
         if let Some(page) = self.content.take() {
-            self.counted.ledger.give_back(page);
+            self.charge.pool.recycle(page);
         }
     }
 }
@@ -107,20 +112,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_that_is_used_again_shows_nothing_of_before_and_is_counted_once() {
-        let ledger = Arc::new(Ledger::default());
-        let secret = Page::copy(&ledger, &[7; PAGE]);
-        let at = secret.bytes().as_ptr();
-        assert_eq!(ledger.bytes(), PAGE);
+    fn a_reused_page_shows_no_earlier_content_and_is_counted_once() {
+        let pool = Arc::new(PagePool::default());
+        let secret = HeapPage::copy_of(&pool, &[7; PAGE_BYTES]);
+        let address = secret.bytes().as_ptr();
+        assert_eq!(pool.charged_bytes(), PAGE_BYTES);
         drop(secret);
-        assert_eq!(ledger.bytes(), 0);
-        let next = Page::copy(&ledger, b"short");
-        assert_eq!(next.bytes().as_ptr(), at, "the same page");
-        assert!(next.bytes().starts_with(b"short") && next.bytes()[5..] == ZERO_PAGE[5..]);
-        ledger.stock();
-        assert_eq!((ledger.spare().len(), ledger.bytes()), (STOCK, PAGE));
-        let many: Vec<_> = (0..SPARE + 9).map(|_| Page::copy(&ledger, &[1; PAGE])).collect();
+        assert_eq!(pool.charged_bytes(), 0);
+        let reused = HeapPage::copy_of(&pool, b"short");
+        assert_eq!(reused.bytes().as_ptr(), address, "the same page");
+        assert!(reused.bytes().starts_with(b"short") && reused.bytes()[5..] == ZERO_PAGE[5..]);
+        pool.prepare_pages();
+        assert_eq!((pool.free_pages().len(), pool.charged_bytes()), (PREPARED_PAGES, PAGE_BYTES));
+        let many: Vec<_> = (0..MAX_FREE_PAGES + 9).map(|_| HeapPage::copy_of(&pool, &[1; PAGE_BYTES])).collect();
         drop(many);
-        assert_eq!(ledger.spare().len(), SPARE, "no more than these are kept");
+        assert_eq!(pool.free_pages().len(), MAX_FREE_PAGES, "the list is bounded");
     }
 }

@@ -1,6 +1,7 @@
-//! Objects made and read: the changes from one image to the next, packed.
-//! Invariant: nothing is unpacked before the listed digests add up to the key, and no page is given before it has its
-//! digest; so what is given belongs to the heap that was asked for. Memory used is bounded by the object's own list.
+//! Encodes and decodes objects: packs the differences between two images, and unpacks and verifies them.
+//! Invariant: nothing is unpacked before the listed digests match the key, and no page is handed out before it matches
+//! its digest, so every page that is handed out belongs to the requested heap. The object's own page list bounds the
+//! memory that is used.
 
 use std::sync::mpsc;
 use std::thread;
@@ -8,39 +9,38 @@ use std::thread;
 use base::Digest;
 use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
 
-use super::frame::{self, Packing, Payload};
-use super::runs;
-use super::tree::digest_of;
-use super::{Damage, Error, Frame, Image, PAGE, ZERO_PAGE};
+use super::digest_tree::digest_of;
+use super::object::{ChangedPage, Packing, append_checksum, start_object};
+use super::page_diff::{PageBytes, append_difference, read_difference, xor};
+use super::payload::HeapPayload;
+use super::{Damage, Error, Image, PAGE_BYTES, ParsedObject, ZERO_PAGE};
 
-/// Pages differ in a few words, and nothing else is packed: more effort finds nothing more.
+/// The compression level. Equal words are removed before compression, so a higher level finds nothing more.
 const LEVEL: i32 = 1;
-/// As much as `LEVEL` ever looks back, so that a frame cannot ask for more memory.
+/// The window of `LEVEL`. A frame that asks for a larger window, and so for more memory, is refused.
 const WINDOW_LOG: u32 = 20;
 
-pub(super) type Page = [u8; PAGE];
-/// Pages and their digests.
-type Changed = Vec<(u32, [u8; 32])>;
+/// An object with this number of changed pages is decoded on two threads.
+const PARALLEL_MIN_PAGES: usize = 512;
+/// The number of pages that are handed to the other thread together.
+const BATCH_PAGES: usize = 16;
+/// The largest number of batches that wait for the other thread.
+const MAX_QUEUED_BATCHES: usize = 16;
 
-/// So many pages are worth a second thread, which gets them by rows and is never more than so many rows behind.
-const MANY: usize = 512;
-const ROW: usize = 16;
-const ROWS: usize = 16;
-
-/// A page that was written. `old` is a page of zeros where the parent's memory ends before it.
+/// A page that may have changed. `old` is a page of zeros if the parent's memory ends before it.
 #[derive(Debug, Clone, Copy)]
-pub struct Change<'a> {
+pub struct PageChange<'a> {
     pub page: u32,
     pub old: &'a [u8],
     pub new: &'a [u8],
 }
 
-/// The tables of the compressor, to be kept: making them costs more than a small object does.
+/// Compressor and decompressor. They are reused, because creating their tables costs more than a small object.
 pub struct Codec {
     compressor: zstd::bulk::Compressor<'static>,
     decoder: Decoder<'static>,
-    /// What differs, on its way into an object.
-    runs: Vec<u8>,
+    /// The differences that the next object will hold, before compression. A field so that its memory is reused.
+    differences: Vec<u8>,
 }
 
 impl Codec {
@@ -48,258 +48,239 @@ impl Codec {
         let compressor = zstd::bulk::Compressor::new(LEVEL).map_err(|_| Error::Compress)?;
         let mut decoder = Decoder::new().map_err(|_| Error::Compress)?;
         decoder.set_parameter(DParameter::WindowLogMax(WINDOW_LOG)).map_err(|_| Error::Compress)?;
-        Ok(Self { compressor, decoder, runs: Vec::new() })
+        Ok(Self { compressor, decoder, differences: Vec::new() })
     }
 
-    /// The object of `next` against `parent`. The changes may come in any order and name pages that are the same after all.
-    pub fn encode(&mut self, parent: &Image, next: &Image, changes: &[Change<'_>]) -> Result<Vec<u8>, Error> {
+    /// Encodes `next` as a difference to `parent`. The changes may have any order and may contain pages that did not
+    /// change.
+    pub fn encode(&mut self, parent: &Image, next: &Image, changes: &[PageChange<'_>]) -> Result<Vec<u8>, Error> {
         let key = next.key();
         if key == parent.key() {
             return Err(Error::Same(key));
         }
         let differing = parent.differing(next);
         let mut changed = Vec::with_capacity(differing.len());
-        let mut sorted: Vec<&Change<'_>> = changes.iter().collect();
+        let mut sorted: Vec<&PageChange<'_>> = changes.iter().collect();
         sorted.sort_by_key(|change| change.page);
         let mut rest = sorted.into_iter();
-        self.runs.clear();
+        self.differences.clear();
         for page in differing {
             let change = rest.find(|change| change.page == page).ok_or(Error::Incomplete(key))?;
             let digest = next.digest(page).ok_or(Error::NoPage(page))?;
-            if change.old.len() != PAGE || change.new.len() != PAGE {
+            if change.old.len() != PAGE_BYTES || change.new.len() != PAGE_BYTES {
                 return Err(Error::NoPage(page));
             }
-            runs::add(&mut self.runs, change.old, change.new);
+            append_difference(&mut self.differences, change.old, change.new);
             changed.push((page, digest));
         }
         let parent = (!parent.is_base()).then(|| parent.key());
-        let payload = Payload { engine: next.engine(), pages: next.pages(), root: next.root() };
-        let mut object = frame::open(&payload, parent, &changed);
-        self.pack(&mut object)?;
-        frame::close(&mut object);
+        let payload = HeapPayload { engine: next.engine(), pages: next.pages(), root: next.root() };
+        let mut object = start_object(&payload, parent, &changed);
+        self.append_packed(&mut object)?;
+        append_checksum(&mut object);
         Ok(object)
     }
 
-    /// The image of an object. `take` gets its changed pages, verified, in any order: the number of the first, and it with those
-    /// that follow it. `read` gives a page of the parent's memory. After an error what was taken is worth nothing.
+    /// Returns the image of an object. `accept` receives the changed pages, verified and in any order: the number of
+    /// the first page, and the content of that page and those after it. After an error the caller must discard
+    /// everything that it accepted.
     pub fn decode<'p>(
         &mut self,
-        frame: &Frame<'_>,
+        object: &ParsedObject<'_>,
         parent: &Image,
-        read: impl Fn(u32) -> &'p [u8],
-        take: &(dyn Fn(u32, &[u8]) + Sync),
+        parent_page: impl Fn(u32) -> &'p [u8],
+        accept: &(dyn Fn(u32, &[u8]) + Sync),
     ) -> Result<Image, Error> {
-        let (image, changed) = frame.image(parent)?;
-        let whole = |page: u32, difference: &mut Page| {
+        let (image, changed) = object.image(parent)?;
+        let restore = |page: u32, difference: &mut PageBytes| {
             if page < parent.pages() {
-                xor(difference, read(page));
+                xor(difference, parent_page(page));
             }
         };
-        // Where no thread can be had, it is done without one.
-        if changed.len() >= MANY && self.side_by_side(frame, &changed, whole, take)? {
+        // Without a second thread, the small path decodes large objects as well.
+        if changed.len() >= PARALLEL_MIN_PAGES && self.decode_on_two_threads(object, &changed, restore, accept)? {
             return Ok(image);
         }
-        self.differences(frame, changed.len(), |at, difference| {
-            whole(changed[at].0, difference);
-            verified(frame, &changed[at..=at], difference)?;
-            take(changed[at].0, difference);
+        self.differences(object, changed.len(), |index, difference| {
+            let (page, _) = changed[index];
+            restore(page, difference);
+            verify(object, &changed[index..=index], difference)?;
+            accept(page, difference);
             Ok(())
         })?;
         Ok(image)
     }
 
-    /// Unpacks here, hashes and gives on another thread, which takes twice as long: when that is behind, it is done here as well. A
-    /// large heap is waited for.
-    fn side_by_side(
+    /// Unpacks on this thread, and verifies and hands out on another one, because a run waits for the heap. Returns
+    /// false if no thread could be started. Hashing takes twice as long as unpacking, so this thread verifies a batch
+    /// itself when the queue is full.
+    fn decode_on_two_threads(
         &mut self,
-        frame: &Frame<'_>,
-        changed: &[(u32, [u8; 32])],
-        whole: impl Fn(u32, &mut Page),
-        take: &(dyn Fn(u32, &[u8]) + Sync),
+        object: &ParsedObject<'_>,
+        changed: &[ChangedPage],
+        restore: impl Fn(u32, &mut PageBytes),
+        accept: &(dyn Fn(u32, &[u8]) + Sync),
     ) -> Result<bool, Error> {
-        let (send, receive) = mpsc::sync_channel::<(usize, Vec<u8>)>(ROWS);
-        let (give_back, spare) = mpsc::channel();
-        let give = |first: usize, row: &[u8]| {
-            let changed = changed.get(first..first + row.len() / PAGE).unwrap_or_default();
-            verified(frame, changed, row)?;
-            let mut rest = row;
-            for run in changed.chunk_by(|(one, _), (next, _)| one + 1 == *next) {
-                let (pages, after) = rest.split_at(run.len() * PAGE);
-                take(run[0].0, pages);
+        let (send_batch, batches) = mpsc::sync_channel::<(usize, Vec<u8>)>(MAX_QUEUED_BATCHES);
+        let (return_buffer, free_buffers) = mpsc::channel();
+        let verify_and_accept = |first_index: usize, batch: &[u8]| {
+            let changed = changed.get(first_index..first_index + batch.len() / PAGE_BYTES).unwrap_or_default();
+            verify(object, changed, batch)?;
+            let mut rest = batch;
+            for consecutive in changed.chunk_by(|(page, _), (next, _)| page + 1 == *next) {
+                let (pages, after) = rest.split_at(consecutive.len() * PAGE_BYTES);
+                accept(consecutive[0].0, pages);
                 rest = after;
             }
             Ok(())
         };
         thread::scope(|scope| {
-            let hashing = thread::Builder::new().name("heap-digests".to_owned());
-            let hashing = hashing.spawn_scoped(scope, move || {
-                for (first, row) in receive {
-                    give(first, &row)?;
-                    // Fresh memory costs as much as unpacking into it does.
-                    let _ = give_back.send(row);
+            let verifier = thread::Builder::new().name("heap-digests".to_owned());
+            let verifier = verifier.spawn_scoped(scope, move || {
+                for (first_index, batch) in batches {
+                    verify_and_accept(first_index, &batch)?;
+                    // Buffers are reused, because the first write to new memory costs as much as unpacking into it.
+                    let _ = return_buffer.send(batch);
                 }
                 Ok(())
             });
-            let Ok(hashing) = hashing else { return Ok(false) };
-            let mut row = Vec::with_capacity(ROW * PAGE);
-            let unpacked = self.differences(frame, changed.len(), |at, difference| {
-                whole(changed[at].0, difference);
-                row.extend_from_slice(difference);
-                if row.len() < ROW * PAGE && at + 1 < changed.len() {
+            let Ok(verifier) = verifier else { return Ok(false) };
+            let mut batch = Vec::with_capacity(BATCH_PAGES * PAGE_BYTES);
+            let unpacked = self.differences(object, changed.len(), |index, difference| {
+                restore(changed[index].0, difference);
+                batch.extend_from_slice(difference);
+                if batch.len() < BATCH_PAGES * PAGE_BYTES && index + 1 < changed.len() {
                     return Ok(());
                 }
-                let first = at + 1 - row.len() / PAGE;
-                match send.try_send((first, std::mem::take(&mut row))) {
-                    Ok(()) => row = spare.try_recv().unwrap_or_else(|_| Vec::with_capacity(ROW * PAGE)),
-                    Err(mpsc::TrySendError::Full((_, mine))) => {
-                        give(first, &mine)?;
-                        row = mine;
+                let first_index = index + 1 - batch.len() / PAGE_BYTES;
+                match send_batch.try_send((first_index, std::mem::take(&mut batch))) {
+                    Ok(()) => {
+                        let new_buffer = || Vec::with_capacity(BATCH_PAGES * PAGE_BYTES);
+                        batch = free_buffers.try_recv().unwrap_or_else(|_| new_buffer());
                     }
-                    // Where nobody listens, a page was wrong, which the other one says.
-                    Err(mpsc::TrySendError::Disconnected((_, mine))) => row = mine,
+                    Err(mpsc::TrySendError::Full((_, unsent))) => {
+                        verify_and_accept(first_index, &unsent)?;
+                        batch = unsent;
+                    }
+                    // The other thread ended because a page was wrong. Its error is returned below.
+                    Err(mpsc::TrySendError::Disconnected((_, unsent))) => batch = unsent,
                 }
-                row.clear();
+                batch.clear();
                 Ok(())
             });
-            drop(send);
-            hashing.join().unwrap_or(Err(Error::Compress))?;
+            // The other thread ends when the last sender is gone.
+            drop(send_batch);
+            verifier.join().unwrap_or(Err(Error::Compress))?;
             unpacked.map(|()| true)
         })
     }
 
-    /// Turns the parent's memory into the heap's. After an error the memory is worth nothing.
+    /// Turns the parent's memory into the heap's memory. After an error the content of `memory` is unusable.
     pub fn apply(&mut self, key: Digest, object: &[u8], parent: &Image, memory: &mut Vec<u8>) -> Result<Image, Error> {
-        let frame = Frame::read_as(key, object)?;
-        memory.resize(frame.memory_bytes as usize, 0);
-        self.unpack(&frame, parent, |page, difference| {
-            let at = page as usize * PAGE;
-            let whole = memory.get_mut(at..at + PAGE)?;
-            xor(whole, difference);
-            Some(digest_of(whole))
-        })
-    }
-
-    /// Hands each changed page's difference to `place`, which says the digest of what came of it.
-    fn unpack(
-        &mut self,
-        frame: &Frame<'_>,
-        parent: &Image,
-        mut place: impl FnMut(u32, &Page) -> Option<[u8; 32]>,
-    ) -> Result<Image, Error> {
-        let (image, changed) = frame.image(parent)?;
-        self.differences(frame, changed.len(), |at, difference| {
-            let (page, digest) = changed[at];
-            frame.hold(place(page, difference) == Some(digest), Damage::Page(page))
+        let object = ParsedObject::parse_as(key, object)?;
+        memory.resize(object.memory_bytes as usize, 0);
+        let (image, changed) = object.image(parent)?;
+        self.differences(&object, changed.len(), |index, difference| {
+            let (page, digest) = changed[index];
+            let at = page as usize * PAGE_BYTES;
+            let matches = memory.get_mut(at..at + PAGE_BYTES).is_some_and(|content| {
+                xor(content, difference);
+                digest_of(content) == digest
+            });
+            object.ensure(matches, Damage::Page(page))
         })?;
         Ok(image)
     }
 
-    /// The packed pages, one after the other: exactly so many, from exactly the bytes that are there.
+    /// Unpacks the differences one after the other. The packed bytes must hold exactly `count` of them and nothing
+    /// else.
     pub(super) fn differences(
         &mut self,
-        frame: &Frame<'_>,
+        object: &ParsedObject<'_>,
         count: usize,
-        mut each: impl FnMut(usize, &mut Page) -> Result<(), Error>,
+        mut each: impl FnMut(usize, &mut PageBytes) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let packed = || Error::Damaged { key: frame.key, damage: Damage::Packed };
         if count == 0 {
-            return frame.hold(frame.packed.is_empty(), Damage::Packed);
+            return object.ensure(object.packed.is_empty(), Damage::Packed);
         }
+        let bad_packing = || Error::Damaged { key: object.key, damage: Damage::Packed };
         self.decoder.reinit().map_err(|_| Error::Compress)?;
-        let mut stream = Stream { decoder: &mut self.decoder, input: InBuffer::around(frame.packed), ended: false };
-        let mut page: Page = ZERO_PAGE;
-        for at in 0..count {
-            let read = match frame.packing {
+        let mut stream = ZstdFrame { decoder: &mut self.decoder, input: InBuffer::around(object.packed), ended: false };
+        let mut page: PageBytes = ZERO_PAGE;
+        for index in 0..count {
+            let read = match object.packing {
                 Packing::Whole => stream.fill(&mut page).map(Some),
-                Packing::Runs => runs::read(&mut page, |bytes| stream.fill(bytes)),
+                Packing::Runs => read_difference(&mut page, |bytes| stream.fill(bytes)),
             };
-            read.ok().flatten().ok_or_else(packed)?;
-            each(at, &mut page)?;
+            read.ok().flatten().ok_or_else(bad_packing)?;
+            each(index, &mut page)?;
         }
-        stream.end().map_err(|Broken| packed())
+        stream.expect_end().map_err(|BadFrame| bad_packing())
     }
 
-    /// Appends what was collected to an object.
-    pub(super) fn pack(&mut self, object: &mut Vec<u8>) -> Result<(), Error> {
-        if self.runs.is_empty() {
+    /// Replaces the collected differences by these pages, each of which is a difference already.
+    pub(super) fn collect_differences<'p>(&mut self, pages: impl Iterator<Item = &'p PageBytes>) {
+        self.differences.clear();
+        pages.for_each(|difference| append_difference(&mut self.differences, &ZERO_PAGE, difference));
+    }
+
+    /// Compresses the collected differences and appends them to an object.
+    pub(super) fn append_packed(&mut self, object: &mut Vec<u8>) -> Result<(), Error> {
+        if self.differences.is_empty() {
             return Ok(());
         }
-        let packed = self.compressor.compress(&self.runs).map_err(|_| Error::Compress)?;
+        let packed = self.compressor.compress(&self.differences).map_err(|_| Error::Compress)?;
         object.extend_from_slice(&packed);
         Ok(())
     }
-
-    pub(super) fn collect<'p>(&mut self, pages: impl Iterator<Item = &'p Page>) {
-        self.runs.clear();
-        pages.for_each(|difference| runs::add(&mut self.runs, &ZERO_PAGE, difference));
-    }
 }
 
-/// One zstd frame, read in pieces.
-struct Stream<'d, 'i> {
+/// Checks the content of these pages, one after the other, against their digests.
+fn verify(object: &ParsedObject<'_>, changed: &[ChangedPage], pages: &[u8]) -> Result<(), Error> {
+    for ((page, digest), content) in changed.iter().zip(pages.chunks_exact(PAGE_BYTES)) {
+        object.ensure(digest_of(content) == *digest, Damage::Page(*page))?;
+    }
+    object.ensure(pages.len() == changed.len() * PAGE_BYTES, Damage::Packed)
+}
+
+/// One zstd frame that is decompressed in pieces.
+struct ZstdFrame<'d, 'i> {
     decoder: &'d mut Decoder<'static>,
     input: InBuffer<'i>,
+    /// Whether the decoder has reported the end of the frame.
     ended: bool,
 }
 
-struct Broken;
+/// The bytes are not one valid frame of the expected length.
+struct BadFrame;
 
-impl Stream<'_, '_> {
-    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), Broken> {
+impl ZstdFrame<'_, '_> {
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), BadFrame> {
         let length = bytes.len();
         let mut output = OutBuffer::around(bytes);
         while output.pos() < length {
             let before = (self.input.pos(), output.pos());
-            let left = if self.ended { None } else { self.decoder.run(&mut self.input, &mut output).ok() };
-            self.ended = left.ok_or(Broken)? == 0;
+            let remaining = if self.ended { None } else { self.decoder.run(&mut self.input, &mut output).ok() };
+            self.ended = remaining.ok_or(BadFrame)? == 0;
+            // Without progress the frame is cut off, and the loop would never end.
             if !self.ended && before == (self.input.pos(), output.pos()) {
-                return Err(Broken);
+                return Err(BadFrame);
             }
         }
         Ok(())
     }
 
-    /// What is left may only be the end of the frame.
-    fn end(mut self) -> Result<(), Broken> {
-        let mut more = [0; 1];
+    /// Reads the end of the frame. More content, a second frame or any other byte is an error.
+    fn expect_end(mut self) -> Result<(), BadFrame> {
+        let mut excess = [0; 1];
         while !self.ended {
             let before = self.input.pos();
-            let mut output = OutBuffer::around(more.as_mut_slice());
-            self.ended = self.decoder.run(&mut self.input, &mut output).map_err(|_| Broken)? == 0;
+            let mut output = OutBuffer::around(excess.as_mut_slice());
+            self.ended = self.decoder.run(&mut self.input, &mut output).map_err(|_| BadFrame)? == 0;
             if output.pos() > 0 || (!self.ended && before == self.input.pos()) {
-                return Err(Broken);
+                return Err(BadFrame);
             }
         }
-        if self.input.pos() == self.input.src.len() { Ok(()) } else { Err(Broken) }
+        if self.input.pos() == self.input.src.len() { Ok(()) } else { Err(BadFrame) }
     }
-}
-
-/// Whether these pages, one after the other, are what their digests say.
-fn verified(frame: &Frame<'_>, changed: &[(u32, [u8; 32])], pages: &[u8]) -> Result<(), Error> {
-    for ((page, digest), whole) in changed.iter().zip(pages.chunks_exact(PAGE)) {
-        frame.hold(digest_of(whole) == *digest, Damage::Page(*page))?;
-    }
-    frame.hold(pages.len() == changed.len() * PAGE, Damage::Packed)
-}
-
-impl Frame<'_> {
-    /// The image that this object makes of its parent, and the pages it changes. No page was looked at yet.
-    pub(super) fn image(&self, parent: &Image) -> Result<(Image, Changed), Error> {
-        if self.engine != parent.engine() {
-            return Err(Error::Engine { key: self.key, engine: self.engine });
-        }
-        let at_hand = (!parent.is_base()).then(|| parent.key());
-        if self.parent != at_hand {
-            return Err(Error::Parent { key: self.key, parent: self.parent });
-        }
-        self.hold(self.pages >= parent.pages(), Damage::Shrunk)?;
-        let changed = self.changed()?;
-        let image = parent.with_digests(changed.iter().copied(), self.pages)?.descended();
-        self.hold(image.key() == self.key && image.root() == self.root, Damage::Root)?;
-        Ok((image, changed))
-    }
-}
-
-pub(super) fn xor(page: &mut [u8], difference: &[u8]) {
-    page.iter_mut().zip(difference).for_each(|(byte, other)| *byte ^= other);
 }

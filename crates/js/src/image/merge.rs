@@ -1,32 +1,33 @@
-//! A chain of objects as one: differences add up, so no memory is built on the way.
-//! Invariant: the merged object is written only after every page it holds was checked against the ancestor's memory, since
-//! it takes the place of objects that may be thrown away.
+//! Merges a chain of objects into one. Differences combine by XOR, so no memory of an intermediate heap is built.
+//! Invariant: the merged object is written only after each of its pages was checked against the ancestor's memory,
+//! because it can replace objects that are then deleted.
 
 use std::collections::BTreeMap;
 
 use base::Digest;
 
-use super::codec::{Page, xor};
-use super::frame::{self, Payload};
-use super::tree::digest_of;
-use super::{Codec, Damage, Error, Frame, Image, ZERO_PAGE};
+use super::digest_tree::digest_of;
+use super::object::{append_checksum, start_object};
+use super::page_diff::{PageBytes, xor};
+use super::payload::HeapPayload;
+use super::{Codec, Damage, Error, Image, ParsedObject, ZERO_PAGE};
 
 impl Codec {
-    /// One object for the last of `objects` (oldest first, the first made against `ancestor`), made against `ancestor`.
-    /// `read` gives a page of the ancestor's memory.
+    /// Returns one object that holds the last of `objects` as a difference to `ancestor`. The objects are ordered from
+    /// the oldest, whose parent is `ancestor`. `read_page` copies a page of the ancestor's memory.
     pub fn merge(
         &mut self,
         ancestor: &Image,
         objects: &[(Digest, &[u8])],
-        mut read: impl FnMut(u32, &mut Page),
+        mut read_page: impl FnMut(u32, &mut PageBytes),
     ) -> Result<Vec<u8>, Error> {
-        let mut differences: BTreeMap<u32, Box<Page>> = BTreeMap::new();
+        let mut differences: BTreeMap<u32, Box<PageBytes>> = BTreeMap::new();
         let mut last = ancestor.clone();
         for (key, object) in objects {
-            let frame = Frame::read_as(*key, object)?;
-            let (next, changed) = frame.image(&last)?;
-            self.differences(&frame, changed.len(), |at, difference| {
-                let sum = differences.entry(changed[at].0).or_insert_with(|| Box::new(ZERO_PAGE));
+            let object = ParsedObject::parse_as(*key, object)?;
+            let (next, changed) = object.image(&last)?;
+            self.differences(&object, changed.len(), |index, difference| {
+                let sum = differences.entry(changed[index].0).or_insert_with(|| Box::new(ZERO_PAGE));
                 xor(sum.as_mut_slice(), difference);
                 Ok(())
             })?;
@@ -38,26 +39,27 @@ impl Codec {
         }
         let mut changed = Vec::new();
         for (page, difference) in &differences {
-            let mut whole = ZERO_PAGE;
+            let mut content = ZERO_PAGE;
             if *page < ancestor.pages() {
-                read(*page, &mut whole);
+                read_page(*page, &mut content);
             }
-            xor(&mut whole, difference.as_slice());
-            let digest = digest_of(&whole);
+            xor(&mut content, difference.as_slice());
+            let digest = digest_of(&content);
             if last.digest(*page) != Some(digest) {
                 return Err(Error::Damaged { key, damage: Damage::Page(*page) });
             }
             changed.push((*page, digest));
         }
+        // A page that changed and changed back within the chain is not part of the merged object.
         let differing = ancestor.differing(&last);
         differences.retain(|page, _| differing.binary_search(page).is_ok());
         changed.retain(|(page, _)| differing.binary_search(page).is_ok());
-        self.collect(differences.values().map(AsRef::as_ref));
+        self.collect_differences(differences.values().map(AsRef::as_ref));
         let parent = (!ancestor.is_base()).then(|| ancestor.key());
-        let payload = Payload { engine: last.engine(), pages: last.pages(), root: last.root() };
-        let mut object = frame::open(&payload, parent, &changed);
-        self.pack(&mut object)?;
-        frame::close(&mut object);
+        let payload = HeapPayload { engine: last.engine(), pages: last.pages(), root: last.root() };
+        let mut object = start_object(&payload, parent, &changed);
+        self.append_packed(&mut object)?;
+        append_checksum(&mut object);
         Ok(object)
     }
 }

@@ -1,5 +1,5 @@
-//! Memory of a guest: a reserved piece of address space, and an image mapped over its beginning, copy-on-write.
-//! Invariant: a [`Ground`] never changes once it is made, so any number of instances may stand on it.
+//! The memory of guests: reserved address space, and memory files that are mapped over its beginning, copy-on-write.
+//! Invariant: a [`MemoryFile`] never changes after it was created, so any number of guests may map it.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -10,30 +10,34 @@ use std::ptr::{self, NonNull};
 
 use wasmtime::{LinearMemory, MemoryCreator, MemoryType};
 
-use crate::image::PAGE;
+use crate::image::PAGE_BYTES;
 
-/// Wasmtime's trait has no other error.
-type Words = String;
+/// The error type that Wasmtime's trait requires.
+type CreatorError = String;
 
-/// Makes the memory of new instances.
-pub struct Regions;
+/// Creates the memory of new guests, for Wasmtime.
+pub struct GuestMemoryCreator;
 
-/// One guest's address space. Everything in it is unreadable until it is grown into or mapped.
-struct Region {
+/// The address space of one guest. All of it is inaccessible until the memory grows into it.
+struct GuestMemory {
     start: NonNull<u8>,
-    /// Of the memory, without the guard after it.
+    /// The largest size of the memory, without the guard after it.
     capacity: usize,
+    /// The length of the whole mapping, guard included.
     reserved: usize,
+    /// The current size of the memory.
     size: usize,
 }
 
-// SAFETY: the region is owned by this value alone; Wasmtime gives out its pointer only to the instance it belongs to.
-unsafe impl Send for Region {}
+// SAFETY: this value alone owns the mapping. Wasmtime gives the pointer only to the instance that the memory belongs
+// to.
+unsafe impl Send for GuestMemory {}
 // SAFETY: no method changes anything through a shared reference.
-unsafe impl Sync for Region {}
+unsafe impl Sync for GuestMemory {}
 
-// SAFETY: `new_memory` gives zeroed memory of the size asked for, which never moves, with the guard left unmapped after it.
-unsafe impl MemoryCreator for Regions {
+// SAFETY: `new_memory` returns zeroed memory of the requested size that never moves. The guard after it is never made
+// accessible.
+unsafe impl MemoryCreator for GuestMemoryCreator {
     fn new_memory(
         &self,
         _: MemoryType,
@@ -41,45 +45,47 @@ unsafe impl MemoryCreator for Regions {
         maximum: Option<usize>,
         reserved: Option<usize>,
         guard: usize,
-    ) -> Result<Box<dyn LinearMemory>, Words> {
+    ) -> Result<Box<dyn LinearMemory>, CreatorError> {
         let capacity = reserved.unwrap_or_else(|| maximum.unwrap_or(minimum));
-        let region = Region::reserve(capacity, guard).and_then(|mut region| {
-            region.open(minimum)?;
-            Ok(region)
+        let memory = GuestMemory::reserve(capacity, guard).and_then(|mut memory| {
+            memory.make_accessible(minimum)?;
+            Ok(memory)
         });
-        match region {
-            Ok(region) => Ok(Box::new(region)),
+        match memory {
+            Ok(memory) => Ok(Box::new(memory)),
             Err(error) => Err(error.to_string()),
         }
     }
 }
 
-impl Region {
+impl GuestMemory {
     fn reserve(capacity: usize, guard: usize) -> io::Result<Self> {
         let reserved = capacity.checked_add(guard).ok_or(io::ErrorKind::InvalidInput)?;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        // SAFETY: a new mapping at an address of the kernel's choice touches no memory of ours.
+        // SAFETY: this creates a new mapping at an address that the kernel chooses, so it touches no existing memory.
         let start = unsafe { libc::mmap(ptr::null_mut(), reserved, libc::PROT_NONE, flags, -1, 0) };
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the range is the mapping just made. Without this, one write may cost 2 MiB.
+        // With huge pages, one written byte could cost 2 MiB.
+        // SAFETY: the range lies in the mapping that was just created.
         unsafe { libc::madvise(start, capacity, libc::MADV_NOHUGEPAGE) };
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Self { start, capacity, reserved, size: 0 })
     }
 
-    fn open(&mut self, size: usize) -> io::Result<()> {
+    /// Grows the memory to `size` bytes.
+    fn make_accessible(&mut self, size: usize) -> io::Result<()> {
         if size > self.capacity || size < self.size {
             return Err(io::ErrorKind::OutOfMemory.into());
         }
         if size > self.size {
-            // SAFETY: the range lies in this region, checked above.
-            let done = unsafe {
+            // SAFETY: the range from `self.size` to `size` lies in this mapping, as was checked above.
+            let result = unsafe {
                 let from = self.start.as_ptr().add(self.size);
                 libc::mprotect(from.cast(), size - self.size, libc::PROT_READ | libc::PROT_WRITE)
             };
-            if done != 0 {
+            if result != 0 {
                 return Err(io::Error::last_os_error());
             }
         }
@@ -88,8 +94,8 @@ impl Region {
     }
 }
 
-// SAFETY: the pointer is to `capacity` bytes, of which `byte_size` are accessible, and stays the same.
-unsafe impl LinearMemory for Region {
+// SAFETY: the pointer points to `capacity` bytes, of which `byte_size` are accessible, and never changes.
+unsafe impl LinearMemory for GuestMemory {
     fn byte_size(&self) -> usize {
         self.size
     }
@@ -99,7 +105,7 @@ unsafe impl LinearMemory for Region {
     }
 
     fn grow_to(&mut self, size: usize) -> wasmtime::Result<()> {
-        Ok(self.open(size)?)
+        Ok(self.make_accessible(size)?)
     }
 
     fn as_ptr(&self) -> *mut u8 {
@@ -107,147 +113,154 @@ unsafe impl LinearMemory for Region {
     }
 }
 
-impl Drop for Region {
+impl Drop for GuestMemory {
     fn drop(&mut self) {
-        // SAFETY: the range is the mapping that `reserve` made, and nothing refers to it after its owner is gone.
+        // SAFETY: the range is the mapping that `reserve` created, and no reference to it outlives its owner.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.reserved) };
     }
 }
 
-/// A whole memory in a file without a name, to be mapped under instances and read from here.
-pub struct Ground {
+/// A complete memory in an anonymous file. Guests map it copy-on-write, and the host reads it through a mapping of its
+/// own.
+pub struct MemoryFile {
     file: File,
-    view: NonNull<u8>,
+    /// The host's read-only mapping of the file.
+    mapping: NonNull<u8>,
+    /// The length of the file and of its mapping.
     bytes: usize,
 }
 
-// SAFETY: the mapping is read-only and its file never written again.
-unsafe impl Send for Ground {}
-// SAFETY: as above.
-unsafe impl Sync for Ground {}
+// SAFETY: the mapping is read-only, and the file is never written again.
+unsafe impl Send for MemoryFile {}
+// SAFETY: the mapping is read-only, and the file is never written again.
+unsafe impl Sync for MemoryFile {}
 
-/// A ground in the making: all zero, but for what was laid.
-pub struct Laying {
+impl MemoryFile {
+    /// Creates a memory of this size; `pages` yields the pages that are not zero, in rising order.
+    pub fn create<'a>(bytes: usize, pages: impl Iterator<Item = (u32, &'a [u8])>) -> io::Result<Self> {
+        let writer = MemoryFileWriter::new(bytes)?;
+        writer.write_pages(pages)?;
+        writer.finish()
+    }
+
+    pub fn page(&self, page: u32) -> Option<&[u8]> {
+        let at = page as usize * PAGE_BYTES;
+        if at + PAGE_BYTES > self.bytes {
+            return None;
+        }
+        // SAFETY: the range lies in the mapping, which lives as long as `self` and is never written.
+        Some(unsafe { std::slice::from_raw_parts(self.mapping.as_ptr().add(at), PAGE_BYTES) })
+    }
+}
+
+impl Drop for MemoryFile {
+    fn drop(&mut self) {
+        // SAFETY: the range is the mapping that `MemoryFileWriter::finish` created. Slices of it cannot outlive `self`.
+        unsafe { libc::munmap(self.mapping.as_ptr().cast(), self.bytes) };
+    }
+}
+
+/// Writes a new memory file. Pages that are not written are zero and use no memory.
+pub struct MemoryFileWriter {
     file: File,
     bytes: usize,
 }
 
-impl Laying {
+impl MemoryFileWriter {
     pub fn new(bytes: usize) -> io::Result<Self> {
-        // SAFETY: the name is a C string; the answer is checked.
-        let made = unsafe { libc::memfd_create(c"tokamak-heap".as_ptr(), libc::MFD_CLOEXEC) };
-        if made < 0 {
+        // SAFETY: the name is a C string, and the result is checked.
+        let descriptor = unsafe { libc::memfd_create(c"tokamak-heap".as_ptr(), libc::MFD_CLOEXEC) };
+        if descriptor < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the descriptor is new and owned by nobody else.
-        let file = unsafe { File::from_raw_fd(made) };
+        // SAFETY: the descriptor is new, so nothing else owns it.
+        let file = unsafe { File::from_raw_fd(descriptor) };
         file.set_len(bytes as u64)?;
         Ok(Self { file, bytes })
     }
 
-    /// Pages in rising order.
-    pub fn fill<'a>(&self, pages: impl Iterator<Item = (u32, &'a [u8])>) -> io::Result<()> {
-        write(&self.file, pages)
+    /// Writes consecutive pages. It may be called from several threads.
+    pub fn write_run(&self, first: u32, pages: &[u8]) -> io::Result<()> {
+        self.file.write_all_at(pages, u64::from(first) * PAGE_BYTES as u64)
     }
 
-    /// Pages that follow each other.
-    pub fn put(&self, first: u32, pages: &[u8]) -> io::Result<()> {
-        self.file.write_all_at(pages, u64::from(first) * PAGE as u64)
-    }
-
-    pub fn done(self) -> io::Result<Ground> {
-        let Self { file, bytes } = self;
-        // SAFETY: a new mapping of our own file, at an address of the kernel's choice.
-        let view =
-            unsafe { libc::mmap(ptr::null_mut(), bytes, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0) };
-        if view == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
+    /// Writes pages in rising order. Consecutive pages are written by one call, since a call for each page costs as
+    /// much as copying it.
+    pub fn write_pages<'a>(&self, pages: impl Iterator<Item = (u32, &'a [u8])>) -> io::Result<()> {
+        const MAX_RUN_PAGES: usize = 256;
+        let mut run: Vec<&[u8]> = Vec::with_capacity(MAX_RUN_PAGES);
+        let mut first = 0;
+        let mut pages = pages.peekable();
+        while let Some((page, content)) = pages.next() {
+            if run.is_empty() {
+                first = page;
+            }
+            run.push(content);
+            let is_continued = pages.peek().is_some_and(|(next, _)| *next == page + 1);
+            if is_continued && run.len() < MAX_RUN_PAGES {
+                continue;
+            }
+            self.write_slices(first, &run)?;
+            run.clear();
         }
-        let view = NonNull::new(view.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Ground { file, view, bytes })
-    }
-}
-
-impl Ground {
-    /// Holds `bytes` of memory, of which `pages` gives those that are not all zero.
-    pub fn make<'a>(bytes: usize, pages: impl Iterator<Item = (u32, &'a [u8])>) -> io::Result<Self> {
-        let laying = Laying::new(bytes)?;
-        laying.fill(pages)?;
-        laying.done()
+        Ok(())
     }
 
-    pub fn page(&self, page: u32) -> Option<&[u8]> {
-        let at = page as usize * PAGE;
-        if at + PAGE > self.bytes {
-            return None;
-        }
-        // SAFETY: the range lies in the mapping, which lives as long as `self` and is never written.
-        Some(unsafe { std::slice::from_raw_parts(self.view.as_ptr().add(at), PAGE) })
-    }
-}
-
-/// Pages that follow each other are written together: a call for each would cost as much as the copying.
-fn write<'a>(mut file: &File, pages: impl Iterator<Item = (u32, &'a [u8])>) -> io::Result<()> {
-    const TOGETHER: usize = 256;
-    let mut row: Vec<&[u8]> = Vec::with_capacity(TOGETHER);
-    let mut first = 0;
-    let mut pages = pages.peekable();
-    while let Some((page, content)) = pages.next() {
-        if row.is_empty() {
-            first = page;
-        }
-        row.push(content);
-        let goes_on = pages.peek().is_some_and(|(next, _)| *next == page + 1);
-        if goes_on && row.len() < TOGETHER {
-            continue;
-        }
-        file.seek(SeekFrom::Start(u64::from(first) * PAGE as u64))?;
-        let mut slices: Vec<IoSlice<'_>> = row.iter().map(|page| IoSlice::new(page)).collect();
-        let mut left = slices.as_mut_slice();
-        while !left.is_empty() {
-            let written = file.write_vectored(left)?;
+    fn write_slices(&self, first: u32, run: &[&[u8]]) -> io::Result<()> {
+        let mut file = &self.file;
+        file.seek(SeekFrom::Start(u64::from(first) * PAGE_BYTES as u64))?;
+        let mut slices: Vec<IoSlice<'_>> = run.iter().map(|page| IoSlice::new(page)).collect();
+        let mut unwritten = slices.as_mut_slice();
+        while !unwritten.is_empty() {
+            let written = file.write_vectored(unwritten)?;
             if written == 0 {
                 return Err(io::ErrorKind::WriteZero.into());
             }
-            IoSlice::advance_slices(&mut left, written);
+            IoSlice::advance_slices(&mut unwritten, written);
         }
-        row.clear();
+        Ok(())
     }
-    Ok(())
+
+    pub fn finish(self) -> io::Result<MemoryFile> {
+        let Self { file, bytes } = self;
+        // SAFETY: this creates a new mapping of our own file, at an address that the kernel chooses.
+        let mapping =
+            unsafe { libc::mmap(ptr::null_mut(), bytes, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0) };
+        if mapping == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let mapping = NonNull::new(mapping.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(MemoryFile { file, mapping, bytes })
+    }
 }
 
-impl Drop for Ground {
-    fn drop(&mut self) {
-        // SAFETY: the range is the mapping made in `Laying::done`; slices of it cannot outlive `self`.
-        unsafe { libc::munmap(self.view.as_ptr().cast(), self.bytes) };
-    }
-}
+/// The memory of a guest that is not running. It borrows the guest, so the guest cannot run while the view exists.
+pub struct MemoryView<'a>(pub &'a mut [u8]);
 
-/// The memory of an instance that is not running, as Wasmtime shows it.
-pub struct View<'a>(pub &'a mut [u8]);
-
-impl View<'_> {
-    /// Puts the ground under the beginning of the memory; what was there is gone.
-    pub fn stand_on(&mut self, ground: &Ground) -> io::Result<()> {
-        if ground.bytes > self.0.len() || !ground.bytes.is_multiple_of(PAGE) {
+impl MemoryView<'_> {
+    /// Maps the file over the beginning of the memory, copy-on-write. The earlier content there is lost.
+    pub fn map(&mut self, source: &MemoryFile) -> io::Result<()> {
+        if source.bytes > self.0.len() || !source.bytes.is_multiple_of(PAGE_BYTES) {
             return Err(io::ErrorKind::InvalidInput.into());
         }
+        // MAP_PRIVATE gives the guest its own copy of each page that it writes. The file stays unchanged for all other
+        // guests.
         let flags = libc::MAP_PRIVATE | libc::MAP_FIXED | libc::MAP_NORESERVE;
         let rights = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: the range lies in a `Region` of ours (every memory is one), which we hold exclusively and which is aligned
-        // to pages; plain bytes replace plain bytes.
+        // SAFETY: the range lies in a mapping of ours (the memory of every guest is a `GuestMemory`) that is aligned to
+        // pages and that `self` borrows exclusively. Plain bytes replace plain bytes.
         let mapped =
-            unsafe { libc::mmap(self.0.as_mut_ptr().cast(), ground.bytes, rights, flags, ground.file.as_raw_fd(), 0) };
+            unsafe { libc::mmap(self.0.as_mut_ptr().cast(), source.bytes, rights, flags, source.file.as_raw_fd(), 0) };
         if mapped == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
     pub fn page(&self, page: u32) -> Option<&[u8]> {
-        let at = page as usize * PAGE;
-        self.0.get(at..at + PAGE)
+        let at = page as usize * PAGE_BYTES;
+        self.0.get(at..at + PAGE_BYTES)
     }
 
     pub fn page_mut(&mut self, page: u32) -> Option<&mut [u8]> {
-        let at = page as usize * PAGE;
-        self.0.get_mut(at..at + PAGE)
+        let at = page as usize * PAGE_BYTES;
+        self.0.get_mut(at..at + PAGE_BYTES)
     }
 }

@@ -1,14 +1,15 @@
-//! A guest at work: its memory, what it may ask of us, and the calls we make into it.
-//! Invariant: what a guest says is a claim. Each pointer, length and id from it is checked before it is used.
+//! A running guest: its memory, the functions that it can call on the host, and the functions that the host calls on
+//! it.
+//! Invariant: a guest is not trusted. Each pointer, length and id that it returns is checked before it is used.
 
-mod dirty;
+mod dirty_pages;
+mod guest;
+mod guest_output;
 mod host;
-mod instance;
 mod memory;
-mod wire;
 
-pub use dirty::Dirty;
-pub use host::{Cut, Linked};
-pub use instance::{Instance, Standing};
-pub use memory::{Ground, Laying, Regions};
-pub use wire::Owed;
+pub use dirty_pages::DirtyPageFinder;
+pub use guest::{Guest, ScriptProgress};
+pub use guest_output::GuestCall;
+pub use host::{GuestError, LinkedModule};
+pub use memory::{GuestMemoryCreator, MemoryFile, MemoryFileWriter};

@@ -1,26 +1,26 @@
-//! An engine as a file: the guest's WebAssembly with the prelude in it, taken apart and compiled.
-//! Invariant: an engine is known by what it does, not by where it came from: its name is the digest of the guest and of the
-//! image it boots to, so one that was brought from elsewhere is either the same or has another name.
+//! The program of an engine: takes apart and compiles a guest, which is WebAssembly with the prelude in it.
+//! Invariant: an engine is identified by its content. Its name is the digest of the guest and of the image that the
+//! guest boots to, so a guest that comes from outside is the same engine or has another name.
 
 mod compile;
 mod parts;
 
 pub use compile::{CodeCache, config};
-pub use parts::Parts;
+pub use parts::GuestParts;
 
-/// These bytes are not an engine of ours.
+/// Why bytes are not a guest that can run here.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("it is not WebAssembly: {0}")]
+    #[error("the guest is not WebAssembly: {0}")]
     Format(#[from] wasmparser::BinaryReaderError),
-    #[error("it asks for more than an engine may: {0}")]
+    #[error("the guest imports {0}, which engines may not")]
     Import(String),
-    #[error("it is not built the way an engine is: {0}")]
+    #[error("the guest does not have the form of an engine: {0}")]
     Shape(&'static str),
-    #[error("it does not compile")]
+    #[error("the guest does not compile")]
     Compile(#[source] wasmtime::Error),
-    #[error("it does not boot")]
+    #[error("the guest does not boot")]
     Boot(#[source] wasmtime::Error),
-    #[error("its prelude fails: {0}")]
+    #[error("the prelude fails: {0}")]
     Prelude(String),
 }

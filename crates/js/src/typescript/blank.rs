@@ -1,6 +1,6 @@
-//! The walk over a TypeScript tree that finds what is a type.
-//! Invariant: a statement that ended at a type still ends there, and one that began after a type still begins there: where
-//! a blank would let two statements run together, it leaves a `;`.
+//! Walks the tree of a TypeScript source and replaces all types with spaces.
+//! Invariant: every statement still begins and ends where it did. If two statements would be read as one after types
+//! were blanked, a `;` stands between them.
 
 use oxc_ast::ast::*;
 use oxc_ast_visit::{Visit, walk};
@@ -9,92 +9,103 @@ use oxc_syntax::scope::ScopeFlags;
 use ports::scripts::Thrown;
 
 use super::edits::{Edits, ends_line};
-use super::refusal::Refusal;
-use super::words;
+use super::unsupported::UnsupportedSyntax;
 
-/// Words before a member's name that mean nothing when it runs.
+/// The words before the name of a member that mean nothing at run time.
 const MODIFIERS: [&str; 7] = ["public", "private", "protected", "readonly", "override", "declare", "abstract"];
 
-/// What the member before could go on with.
-const GOES_ON: [&str; 4] = ["[", "*", "in", "instanceof"];
+/// The beginnings of a text that would continue the field before it.
+const CONTINUATIONS: [&str; 4] = ["[", "*", "in", "instanceof"];
 
-pub fn types(source: &str, program: &Program<'_>) -> Result<String, Thrown> {
-    let mut types = Types { source, edits: Edits::default(), ends: Vec::new(), starts: Vec::new(), refused: None };
-    types.visit_program(program);
-    if let Some((refusal, place)) = types.refused {
-        return Err(refusal.at(source, place));
+pub fn blank_types(source: &str, program: &Program<'_>) -> Result<String, Thrown> {
+    let mut blanker = TypeBlanker {
+        source,
+        edits: Edits::default(),
+        statement_ends: Vec::new(),
+        angle_starts: Vec::new(),
+        refused: None,
+    };
+    blanker.visit_program(program);
+    if let Some((syntax, at)) = blanker.refused {
+        return Err(syntax.to_error(source, at));
     }
-    types.close_statements();
-    Ok(types.edits.apply(source))
+    blanker.close_statements();
+    Ok(blanker.edits.apply(source))
 }
 
-/// Nothing is imported or exported in this JavaScript.
-pub fn modules(source: &str, program: &Program<'_>) -> Result<(), Thrown> {
-    let found = program.body.iter().find(|statement| statement.as_module_declaration().is_some());
-    match found {
-        Some(Statement::ImportDeclaration(import)) => Err(Refusal::Import.at(source, import.span.start)),
-        Some(export) => Err(Refusal::Export.at(source, export.span().start)),
+/// Refuses imports and exports in JavaScript.
+pub fn refuse_modules(source: &str, program: &Program<'_>) -> Result<(), Thrown> {
+    match program.body.iter().find(|statement| statement.as_module_declaration().is_some()) {
+        Some(Statement::ImportDeclaration(import)) => {
+            Err(UnsupportedSyntax::Import.to_error(source, import.span.start))
+        }
+        Some(export) => Err(UnsupportedSyntax::Export.to_error(source, export.span().start)),
         None => Ok(()),
     }
 }
 
-struct Types<'s> {
+struct TypeBlanker<'s> {
     source: &'s str,
     edits: Edits,
-    /// Where statements and fields end that may need a `;`.
-    ends: Vec<u32>,
-    /// Where a statement or an arrow's body begins with `<`.
-    starts: Vec<u32>,
-    refused: Option<(Refusal, u32)>,
+    /// The ends of statements and fields that need a `;` if they end with a type.
+    statement_ends: Vec<u32>,
+    /// The positions at which a statement or the body of an arrow function begins with `<`.
+    angle_starts: Vec<u32>,
+    /// The first syntax that cannot be blanked.
+    refused: Option<(UnsupportedSyntax, u32)>,
 }
 
-impl Types<'_> {
+impl TypeBlanker<'_> {
     fn blank(&mut self, span: Span) {
         self.edits.blank(span.start, span.end);
     }
 
-    /// A whole statement or member, which leaves a `;`.
-    fn drop_whole(&mut self, span: Span) {
+    /// Blanks a whole statement or member and leaves a `;`.
+    fn blank_statement(&mut self, span: Span) {
         self.blank(span);
-        self.edits.put(span.start as usize, ';');
+        self.edits.replace(span.start as usize, ';');
     }
 
-    fn refuse(&mut self, refusal: Refusal, place: u32) {
-        self.refused.get_or_insert((refusal, place));
+    fn refuse(&mut self, syntax: UnsupportedSyntax, at: u32) {
+        self.refused.get_or_insert((syntax, at));
     }
 
-    /// A `?` or `!` behind a name.
-    fn mark(&mut self, after: u32) {
-        let at = words::next(self.source, after as usize);
+    /// Replaces the `?` or `!` after a name with a space.
+    fn blank_mark(&mut self, after: u32) {
+        let at = next_token(self.source, after as usize);
         if matches!(self.source.as_bytes().get(at), Some(b'?' | b'!')) {
             self.edits.blank(at as u32, at as u32 + 1);
         }
     }
 
-    /// The words before a member's name, and the `?` or `!` behind it.
-    fn member(&mut self, start: u32, key: Span, computed: bool, marked: bool) {
-        let words = words::words(self.source, start as usize, key.start as usize);
-        let taken: Vec<_> = words.into_iter().filter(|(_, word)| MODIFIERS.contains(word)).collect();
-        for (at, word) in &taken {
+    /// Replaces the modifiers before the name of a member with spaces, and also the `?` or `!` after the name if
+    /// `marked`.
+    fn blank_member(&mut self, start: u32, key: Span, computed: bool, marked: bool) {
+        let words = words_between(self.source, start as usize, key.start as usize);
+        let modifiers: Vec<_> = words.into_iter().filter(|(_, word)| MODIFIERS.contains(word)).collect();
+        for (at, word) in &modifiers {
             self.edits.blank(*at as u32, (at + word.len()) as u32);
         }
-        // `x = 1` and, in the next line, `public ['y'] = 2` or `private *z() {}`: without the word one would go on as the other.
-        if let (Some((first, _)), Some((last, word))) = (taken.first(), taken.last()) {
-            let then = self.source.get(words::next(self.source, last + word.len())..).unwrap_or_default();
-            if *first == words::next(self.source, start as usize) && GOES_ON.iter().any(|start| then.starts_with(start))
-            {
-                self.edits.put(*first, ';');
+        // Without the modifier, `public ['y'] = 2` or `private *z() {}` would continue a field `x = 1` on the line
+        // before.
+        if let (Some((first_at, _)), Some((last_at, last_word))) = (modifiers.first(), modifiers.last()) {
+            let rest_at = next_token(self.source, last_at + last_word.len());
+            let rest = self.source.get(rest_at..).unwrap_or_default();
+            let is_first_word = *first_at == next_token(self.source, start as usize);
+            if is_first_word && CONTINUATIONS.iter().any(|beginning| rest.starts_with(beginning)) {
+                self.edits.replace(*first_at, ';');
             }
         }
         if marked {
-            let end = if computed { words::next(self.source, key.end as usize) as u32 + 1 } else { key.end };
-            self.mark(end);
+            // The name of a computed member is followed by a `]`.
+            let end = if computed { next_token(self.source, key.end as usize) as u32 + 1 } else { key.end };
+            self.blank_mark(end);
         }
     }
 
-    fn starts_with(&mut self, start: u32) {
+    fn note_angle_start(&mut self, start: u32) {
         if self.source.as_bytes().get(start as usize) == Some(&b'<') {
-            self.starts.push(start);
+            self.angle_starts.push(start);
         }
     }
 
@@ -102,28 +113,29 @@ impl Types<'_> {
         self.source.get(from as usize..to as usize).is_some_and(|text| text.contains(ends_line))
     }
 
-    /// Where a statement's last word was a type and its end was the end of the line.
+    /// Writes a `;` at the end of each statement whose last character was blanked, since the next line could continue
+    /// it otherwise.
     fn close_statements(&mut self) {
         self.edits.sort();
-        for end in std::mem::take(&mut self.ends) {
-            if let Some(last) = words::last(self.source, end as usize).filter(|last| self.edits.is_blank(*last)) {
-                self.edits.put(last, ';');
+        for end in std::mem::take(&mut self.statement_ends) {
+            if let Some(last) = last_character(self.source, end as usize).filter(|last| self.edits.is_blank(*last)) {
+                self.edits.replace(last, ';');
             }
         }
     }
 
-    /// A declaration that is only about types; `None` where there is more to it.
-    fn only_types(statement: &Statement<'_>) -> bool {
+    /// Returns whether a statement declares types only, so that it can be blanked as a whole.
+    fn declares_only_types(statement: &Statement<'_>) -> bool {
         let declaration = match statement {
             Statement::ExportDeclaration(export) => Some(&export.declaration),
             Statement::ExportNamedDeclaration(export) => return export.export_kind.is_type(),
             other => other.as_declaration(),
         };
-        declaration.is_some_and(declares_types)
+        declaration.is_some_and(is_type_declaration)
     }
 }
 
-fn declares_types(declaration: &Declaration<'_>) -> bool {
+fn is_type_declaration(declaration: &Declaration<'_>) -> bool {
     match declaration {
         Declaration::TSTypeAliasDeclaration(_) | Declaration::TSInterfaceDeclaration(_) => true,
         Declaration::TSExternalModuleDeclaration(_) | Declaration::TSGlobalDeclaration(_) => true,
@@ -131,61 +143,65 @@ fn declares_types(declaration: &Declaration<'_>) -> bool {
         Declaration::FunctionDeclaration(it) => it.declare || it.body.is_none(),
         Declaration::ClassDeclaration(it) => it.declare,
         Declaration::TSEnumDeclaration(it) => it.declare,
-        Declaration::TSNamespaceDeclaration(it) => it.declare || names_types(&it.body),
+        Declaration::TSNamespaceDeclaration(it) => it.declare || contains_only_types(&it.body),
         Declaration::TSImportEqualsDeclaration(it) => it.import_kind.is_type(),
     }
 }
 
-fn names_types(body: &TSNamespaceDeclarationBody<'_>) -> bool {
+fn contains_only_types(body: &TSNamespaceDeclarationBody<'_>) -> bool {
     match body {
-        TSNamespaceDeclarationBody::TSNamespaceDeclaration(inner) => inner.declare || names_types(&inner.body),
-        TSNamespaceDeclarationBody::TSModuleBlock(block) => block.body.iter().all(Types::only_types),
+        TSNamespaceDeclarationBody::TSNamespaceDeclaration(inner) => inner.declare || contains_only_types(&inner.body),
+        TSNamespaceDeclarationBody::TSModuleBlock(block) => block.body.iter().all(TypeBlanker::declares_only_types),
     }
 }
 
-impl<'a> Visit<'a> for Types<'_> {
+impl<'a> Visit<'a> for TypeBlanker<'_> {
     fn visit_statement(&mut self, it: &Statement<'a>) {
         let span = it.span();
         match it {
-            _ if Self::only_types(it) => return self.drop_whole(span),
-            Statement::TSEnumDeclaration(_) => self.refuse(Refusal::Enum, span.start),
-            Statement::TSNamespaceDeclaration(_) => self.refuse(Refusal::Namespace, span.start),
-            Statement::TSImportEqualsDeclaration(_) => self.refuse(Refusal::ImportEquals, span.start),
-            Statement::ImportDeclaration(import) if import.import_kind.is_type() => return self.drop_whole(span),
-            Statement::ImportDeclaration(_) => self.refuse(Refusal::Import, span.start),
-            Statement::ExportAllDeclaration(export) if export.export_kind.is_type() => return self.drop_whole(span),
-            Statement::ExportFromDeclaration(export) if export.export_kind.is_type() => return self.drop_whole(span),
-            Statement::TSNamespaceExportDeclaration(_) => return self.drop_whole(span),
+            _ if Self::declares_only_types(it) => return self.blank_statement(span),
+            Statement::TSEnumDeclaration(_) => self.refuse(UnsupportedSyntax::Enum, span.start),
+            Statement::TSNamespaceDeclaration(_) => self.refuse(UnsupportedSyntax::Namespace, span.start),
+            Statement::TSImportEqualsDeclaration(_) => self.refuse(UnsupportedSyntax::ImportEquals, span.start),
+            Statement::ImportDeclaration(import) if import.import_kind.is_type() => return self.blank_statement(span),
+            Statement::ImportDeclaration(_) => self.refuse(UnsupportedSyntax::Import, span.start),
+            Statement::ExportAllDeclaration(export) if export.export_kind.is_type() => {
+                return self.blank_statement(span);
+            }
+            Statement::ExportFromDeclaration(export) if export.export_kind.is_type() => {
+                return self.blank_statement(span);
+            }
+            Statement::TSNamespaceExportDeclaration(_) => return self.blank_statement(span),
             Statement::ExportDefaultDeclaration(export)
                 if matches!(export.declaration, ExportDefaultDeclarationKind::TSInterfaceDeclaration(_)) =>
             {
-                return self.drop_whole(span);
+                return self.blank_statement(span);
             }
-            other if other.is_module_declaration() => self.refuse(Refusal::Export, span.start),
+            other if other.is_module_declaration() => self.refuse(UnsupportedSyntax::Export, span.start),
             Statement::ExpressionStatement(_)
             | Statement::VariableDeclaration(_)
             | Statement::ReturnStatement(_)
-            | Statement::ThrowStatement(_) => self.ends.push(span.end),
+            | Statement::ThrowStatement(_) => self.statement_ends.push(span.end),
             _ => {}
         }
         walk::walk_statement(self, it);
     }
 
     fn visit_expression_statement(&mut self, it: &ExpressionStatement<'a>) {
-        self.starts_with(it.span.start);
+        self.note_angle_start(it.span.start);
         walk::walk_expression_statement(self, it);
     }
 
     fn visit_variable_declarator(&mut self, it: &VariableDeclarator<'a>) {
         if it.definite {
-            self.mark(it.id.span().end);
+            self.blank_mark(it.id.span().end);
         }
         walk::walk_variable_declarator(self, it);
     }
 
     fn visit_function(&mut self, it: &Function<'a>, flags: ScopeFlags) {
         if let Some(this) = &it.this_param {
-            let comma = words::next(self.source, this.span.end as usize);
+            let comma = next_token(self.source, this.span.end as usize);
             let end = if self.source.as_bytes().get(comma) == Some(&b',') { comma as u32 + 1 } else { this.span.end };
             self.edits.blank(this.span.start, end);
         }
@@ -196,37 +212,38 @@ impl<'a> Visit<'a> for Types<'_> {
 
     fn visit_formal_parameter(&mut self, it: &FormalParameter<'a>) {
         if it.accessibility.is_some() || it.readonly || it.r#override {
-            self.refuse(Refusal::ParameterProperty, it.span.start);
+            self.refuse(UnsupportedSyntax::ParameterProperty, it.span.start);
         }
         if it.optional {
-            self.mark(it.pattern.span().end);
+            self.blank_mark(it.pattern.span().end);
         }
         walk::walk_formal_parameter(self, it);
     }
 
     fn visit_arrow_function_expression(&mut self, it: &ArrowFunctionExpression<'a>) {
-        // No line may end between `async`, `return` and such and the `(`, nor between the `)` and the `=>`.
+        // JavaScript allows no line end between `async`, `return` and such and the `(`, nor between the `)` and the
+        // `=>`. If a blanked type contains a line end, the bracket moves to the other end of the type.
         let params = it.params.span;
         if let Some(generics) = &it.type_parameters
             && self.has_line_end(generics.span.start, params.start)
         {
-            self.edits.put(generics.span.start as usize, '(');
+            self.edits.replace(generics.span.start as usize, '(');
             self.edits.blank(params.start, params.start + 1);
         }
         if let Some(returned) = &it.return_type
             && self.has_line_end(params.end, returned.span.end)
-            && let Some(last) = words::last(self.source, returned.span.end as usize)
+            && let Some(last) = last_character(self.source, returned.span.end as usize)
         {
             self.edits.blank(params.end - 1, params.end);
-            self.edits.put(last, ')');
+            self.edits.replace(last, ')');
         }
-        self.starts_with(it.body.span().start);
+        self.note_angle_start(it.body.span().start);
         walk::walk_arrow_function_expression(self, it);
     }
 
     fn visit_class(&mut self, it: &Class<'a>) {
         if it.r#abstract {
-            for (at, word) in words::words(self.source, it.span.start as usize, it.body.span.start as usize) {
+            for (at, word) in words_between(self.source, it.span.start as usize, it.body.span.start as usize) {
                 match word {
                     "abstract" => self.edits.blank(at as u32, (at + word.len()) as u32),
                     _ => break,
@@ -234,15 +251,18 @@ impl<'a> Visit<'a> for Types<'_> {
             }
         }
         if let Some(first) = it.implements.first() {
-            let heritage = it.heritage.as_ref().map(|heritage| {
+            // The tree has no position of the word `implements`. It stands after the last part before it, whichever
+            // that is.
+            let heritage_end = it.heritage.as_ref().map(|heritage| {
                 let arguments = heritage.type_arguments.as_ref().map(|arguments| arguments.span.end);
                 arguments.unwrap_or(heritage.expression.span().end)
             });
-            let generics = it.type_parameters.as_ref().map(|generics| generics.span.end);
-            let named = heritage.or(generics).or(it.id.as_ref().map(|id| id.span.end)).unwrap_or(it.span.start);
-            let known = words::next(self.source, named as usize);
-            let found = self.source[known..first.span.start as usize].find("implements").unwrap_or(0);
-            self.edits.blank((known + found) as u32, it.body.span.start);
+            let generics_end = it.type_parameters.as_ref().map(|generics| generics.span.end);
+            let name_end = it.id.as_ref().map(|id| id.span.end);
+            let before_end = heritage_end.or(generics_end).or(name_end).unwrap_or(it.span.start);
+            let search_from = next_token(self.source, before_end as usize);
+            let offset = self.source[search_from..first.span.start as usize].find("implements").unwrap_or(0);
+            self.edits.blank((search_from + offset) as u32, it.body.span.start);
         }
         walk::walk_class(self, it);
     }
@@ -251,32 +271,32 @@ impl<'a> Visit<'a> for Types<'_> {
 
     fn visit_method_definition(&mut self, it: &MethodDefinition<'a>) {
         if it.value.body.is_none() {
-            return self.drop_whole(it.span);
+            return self.blank_statement(it.span);
         }
-        self.member(it.span.start, it.key.span(), it.computed, it.optional);
+        self.blank_member(it.span.start, it.key.span(), it.computed, it.optional);
         walk::walk_method_definition(self, it);
     }
 
     fn visit_property_definition(&mut self, it: &PropertyDefinition<'a>) {
         if it.declare || it.r#type == PropertyDefinitionType::TSAbstractPropertyDefinition {
-            return self.drop_whole(it.span);
+            return self.blank_statement(it.span);
         }
-        self.member(it.span.start, it.key.span(), it.computed, it.optional || it.definite);
-        self.ends.push(it.span.end);
+        self.blank_member(it.span.start, it.key.span(), it.computed, it.optional || it.definite);
+        self.statement_ends.push(it.span.end);
         walk::walk_property_definition(self, it);
     }
 
     fn visit_accessor_property(&mut self, it: &AccessorProperty<'a>) {
-        self.member(it.span.start, it.key.span(), it.computed, it.definite);
+        self.blank_member(it.span.start, it.key.span(), it.computed, it.definite);
         walk::walk_accessor_property(self, it);
     }
 
     fn visit_ts_index_signature(&mut self, it: &TSIndexSignature<'a>) {
-        self.drop_whole(it.span);
+        self.blank_statement(it.span);
     }
 
     fn visit_decorator(&mut self, it: &Decorator<'a>) {
-        self.refuse(Refusal::Decorator, it.span.start);
+        self.refuse(UnsupportedSyntax::Decorator, it.span.start);
     }
 
     fn visit_ts_type_annotation(&mut self, it: &TSTypeAnnotation<'a>) {
@@ -313,14 +333,55 @@ impl<'a> Visit<'a> for Types<'_> {
 
     fn visit_ts_type_assertion(&mut self, it: &TSTypeAssertion<'a>) {
         let value = it.expression.span().start;
-        // `return <\nT>x` would return nothing, and `() => <T>{}` would be a block.
-        let other = ["{", "function", "class", "let", "async"];
-        let read_otherwise = self.starts.contains(&it.span.start)
-            && self.source.get(value as usize..).is_some_and(|text| other.iter().any(|start| text.starts_with(start)));
-        if read_otherwise || self.has_line_end(it.span.start, value) {
-            self.refuse(Refusal::Assertion, it.span.start);
+        // Without the type, `return <\nT>x` would return nothing, and the body of `() => <T>{}` would be a block.
+        let statement_starts = ["{", "function", "class", "let", "async"];
+        let becomes_statement = self.angle_starts.contains(&it.span.start)
+            && self
+                .source
+                .get(value as usize..)
+                .is_some_and(|text| statement_starts.iter().any(|start| text.starts_with(start)));
+        if becomes_statement || self.has_line_end(it.span.start, value) {
+            self.refuse(UnsupportedSyntax::Assertion, it.span.start);
         }
         self.edits.blank(it.span.start, value);
         self.visit_expression(&it.expression);
     }
+}
+
+/// Returns the position of the next character from `at` on that is in no space and in no comment.
+fn next_token(source: &str, mut at: usize) -> usize {
+    loop {
+        let rest = source.get(at..).unwrap_or_default();
+        let space = rest.len() - rest.trim_start().len();
+        at += space;
+        let rest = &rest[space..];
+        if let Some(line) = rest.strip_prefix("//") {
+            at += 2 + line.find(ends_line).unwrap_or(line.len());
+        } else if let Some(block) = rest.strip_prefix("/*") {
+            at += block.find("*/").map_or(rest.len(), |end| end + 4);
+        } else {
+            return at;
+        }
+    }
+}
+
+/// Returns the words from `from` on with their positions, up to `to` or to the first character that belongs to no word.
+fn words_between(source: &str, from: usize, to: usize) -> Vec<(usize, &str)> {
+    let mut words = Vec::new();
+    let mut at = next_token(source, from);
+    while at < to {
+        let rest = &source[at..to];
+        let length = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
+        if length == 0 {
+            break;
+        }
+        words.push((at, &rest[..length]));
+        at = next_token(source, at + length);
+    }
+    words
+}
+
+/// Returns the position of the last character before `end`.
+fn last_character(source: &str, end: usize) -> Option<usize> {
+    source.get(..end)?.char_indices().next_back().map(|(at, _)| at)
 }

@@ -1,12 +1,14 @@
-//! What becomes of a source: ranges that turn into spaces, and single characters put in their place.
-//! Invariant: line ends stay, and every other character is one character afterwards; so places stay.
+//! The edits of a source: ranges that become spaces, and single characters that are replaced.
+//! Invariant: line ends stay, and every other character is replaced by one character, so all positions stay.
 
 use std::collections::BTreeMap;
 
 #[derive(Default)]
 pub struct Edits {
+    /// The ranges that become spaces, in bytes. Sorted and disjoint after [`Edits::sort`].
     blanks: Vec<(usize, usize)>,
-    puts: BTreeMap<usize, char>,
+    /// The replaced characters by position. They take precedence over ranges.
+    replacements: BTreeMap<usize, char>,
 }
 
 impl Edits {
@@ -16,46 +18,47 @@ impl Edits {
         }
     }
 
-    /// Instead of the character that begins here.
-    pub fn put(&mut self, at: usize, character: char) {
-        self.puts.entry(at).or_insert(character);
+    /// Replaces the character that begins at this position. The first replacement of a character counts.
+    pub fn replace(&mut self, at: usize, character: char) {
+        self.replacements.entry(at).or_insert(character);
     }
 
-    /// Puts the ranges in order and joins those that meet.
+    /// Sorts the ranges and joins those that overlap or touch.
     pub fn sort(&mut self) {
         self.blanks.sort_unstable();
         self.blanks.dedup_by(|next, joined| {
-            let meet = next.0 <= joined.1;
-            joined.1 = if meet { joined.1.max(next.1) } else { joined.1 };
-            meet
+            let touches = next.0 <= joined.1;
+            joined.1 = if touches { joined.1.max(next.1) } else { joined.1 };
+            touches
         });
     }
 
-    /// Of ranges that are sorted.
+    /// Returns whether the position is in a range. The ranges must be sorted.
     pub fn is_blank(&self, at: usize) -> bool {
-        let after = self.blanks.partition_point(|(from, _)| *from <= at);
-        after.checked_sub(1).is_some_and(|last| at < self.blanks[last].1)
+        let first_after = self.blanks.partition_point(|(from, _)| *from <= at);
+        first_after.checked_sub(1).is_some_and(|index| at < self.blanks[index].1)
     }
 
     pub fn apply(mut self, source: &str) -> String {
         self.sort();
         let mut blanks = self.blanks.into_iter().peekable();
-        let mut until = 0;
-        let mut out = String::with_capacity(source.len());
+        let mut blank_until = 0;
+        let mut edited = String::with_capacity(source.len());
         for (at, character) in source.char_indices() {
             while let Some((_, to)) = blanks.next_if(|(from, _)| *from <= at) {
-                until = until.max(to);
+                blank_until = blank_until.max(to);
             }
-            out.push(match self.puts.get(&at) {
-                Some(put) => *put,
-                None if at < until && !ends_line(character) => ' ',
+            edited.push(match self.replacements.get(&at) {
+                Some(replacement) => *replacement,
+                None if at < blank_until && !ends_line(character) => ' ',
                 None => character,
             });
         }
-        out
+        edited
     }
 }
 
+/// Returns whether JavaScript treats the character as the end of a line.
 pub fn ends_line(character: char) -> bool {
     matches!(character, '\n' | '\r' | '\u{2028}' | '\u{2029}')
 }

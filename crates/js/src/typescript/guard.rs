@@ -1,52 +1,65 @@
-//! Whether a source may be given to the parser: it tries again where TypeScript is ambiguous, at worst twice as often with
-//! each bracket that has a `<` before the next one opens, and `(a=b<` thirty times over would never end.
-//! Invariant: brackets are counted as the parser will see them. Where that is in doubt, every `<` counts for itself.
+//! Decides whether a source may be given to the parser, which backtracks where TypeScript is ambiguous.
+//! Invariant: brackets are counted as the parser will count them. If that is uncertain, every `<` counts as a bracket
+//! with a choice.
+//!
+//! A `<` can begin type arguments or be a comparison, so the parser tries both. Each bracket with a `<` before the next
+//! bracket opens can double the time: `(a=b<` repeated thirty times would practically never end.
 
-/// Brackets within brackets. The parser's time grows with its square.
-const MOST_DEPTH: usize = 128;
-/// `<` that no `>` has closed, in one bracket. Again its square.
-const MOST_PENDING: usize = 200;
-/// Brackets with a `<` in them, within each other. The parser's time doubles with each.
-const MOST_CHOICES: usize = 9;
+/// The largest depth of brackets. The parser's time grows with its square.
+const MAX_DEPTH: usize = 128;
+/// The largest number of `<` in one bracket that no `>` has closed. The time grows with its square, too.
+const MAX_PENDING: usize = 200;
+/// The largest number of nested brackets with a `<` in them. The time doubles with each.
+const MAX_CHOICES: usize = 9;
 
-pub fn is_tame(source: &str) -> bool {
-    let mut scan = Scan { bytes: source.as_bytes(), at: 0, frames: vec![Frame::default()], value: false, doubt: false };
+pub fn is_safe_to_parse(source: &str) -> bool {
+    let mut scan = BracketScan {
+        bytes: source.as_bytes(),
+        at: 0,
+        brackets: vec![Bracket::default()],
+        after_value: false,
+        uncertain: false,
+    };
     while scan.at < scan.bytes.len() {
         scan.token();
-        let choices = scan.frames.iter().filter(|frame| frame.choice).count();
-        let pending = scan.frames.last().map_or(0, |frame| frame.pending);
-        if scan.frames.len() > MOST_DEPTH || choices > MOST_CHOICES || pending > MOST_PENDING {
+        let choices = scan.brackets.iter().filter(|bracket| bracket.has_choice).count();
+        let pending = scan.brackets.last().map_or(0, |bracket| bracket.pending);
+        if scan.brackets.len() > MAX_DEPTH || choices > MAX_CHOICES || pending > MAX_PENDING {
             return false;
         }
     }
-    !scan.doubt || source.matches('<').count() <= MOST_CHOICES
+    !scan.uncertain || source.matches('<').count() <= MAX_CHOICES
 }
 
+/// A bracket that is open. The first one stands for the source itself.
 #[derive(Default)]
-struct Frame {
-    /// Whether it has seen a `<`.
-    choice: bool,
-    /// How many of them no `>` has closed.
+struct Bracket {
+    /// Whether it contains a `<`.
+    has_choice: bool,
+    /// The number of `<` in it that no `>` has closed.
     pending: usize,
     /// Whether it is a `${` of a template.
-    template: bool,
+    is_template: bool,
 }
 
-struct Scan<'s> {
+/// Scans a source for brackets, outside of strings, templates, comments and regular expressions.
+struct BracketScan<'s> {
     bytes: &'s [u8],
     at: usize,
-    frames: Vec<Frame>,
-    /// Whether a value was just read, so that `/` divides.
-    value: bool,
-    doubt: bool,
+    /// The open brackets, the innermost last.
+    brackets: Vec<Bracket>,
+    /// Whether a value was just read, so that a `/` is a division.
+    after_value: bool,
+    /// Whether the parser may read the source in another way than this scan.
+    uncertain: bool,
 }
 
-impl Scan<'_> {
+impl BracketScan<'_> {
     fn token(&mut self) {
         let byte = self.bytes[self.at];
         match byte {
             b'(' | b'[' | b'{' => self.open(false),
-            b'}' if self.frames.last().is_some_and(|frame| frame.template) => {
+            b'}' if self.brackets.last().is_some_and(|bracket| bracket.is_template) => {
                 self.close();
                 self.template();
             }
@@ -55,26 +68,27 @@ impl Scan<'_> {
             b'`' => self.template(),
             b'/' => self.slash(),
             b'<' => {
-                // A comment of HTML hides what follows it, in some sources.
-                self.doubt |= self.rest().starts_with(b"<!--");
-                if let Some(frame) = self.frames.last_mut() {
-                    frame.choice = true;
-                    frame.pending += 1;
+                // In some sources `<!--` begins a comment.
+                self.uncertain |= self.rest().starts_with(b"<!--");
+                if let Some(bracket) = self.brackets.last_mut() {
+                    bracket.has_choice = true;
+                    bracket.pending += 1;
                 }
                 self.step(1, false);
             }
             b'>' => {
-                if let Some(frame) = self.frames.last_mut() {
-                    frame.pending = frame.pending.saturating_sub(1);
+                if let Some(bracket) = self.brackets.last_mut() {
+                    bracket.pending = bracket.pending.saturating_sub(1);
                 }
                 self.step(1, false);
             }
             b'-' => {
-                self.doubt |= self.rest().starts_with(b"-->");
+                // In some sources `-->` begins a comment.
+                self.uncertain |= self.rest().starts_with(b"-->");
                 self.step(1, false);
             }
-            byte if is_word(byte) => self.word(),
-            byte => self.step(1, self.value && byte.is_ascii_whitespace()),
+            byte if is_word_byte(byte) => self.word(),
+            byte => self.step(1, self.after_value && byte.is_ascii_whitespace()),
         }
     }
 
@@ -82,29 +96,30 @@ impl Scan<'_> {
         &self.bytes[self.at.min(self.bytes.len())..]
     }
 
-    fn step(&mut self, bytes: usize, value: bool) {
+    fn step(&mut self, bytes: usize, after_value: bool) {
         self.at += bytes;
-        self.value = value;
+        self.after_value = after_value;
     }
 
-    fn open(&mut self, template: bool) {
-        self.frames.push(Frame { template, ..Frame::default() });
+    fn open(&mut self, is_template: bool) {
+        self.brackets.push(Bracket { is_template, ..Bracket::default() });
         self.step(1, false);
     }
 
     fn close(&mut self) {
-        if self.frames.len() > 1 {
-            self.frames.pop();
+        if self.brackets.len() > 1 {
+            self.brackets.pop();
         }
         self.step(1, true);
     }
 
     fn word(&mut self) {
-        let length = self.rest().iter().take_while(|byte| is_word(**byte)).count();
-        let before_value: [&[u8]; 10] =
+        let length = self.rest().iter().take_while(|byte| is_word_byte(**byte)).count();
+        // After these words a `/` begins a regular expression.
+        let words_before_values: [&[u8]; 10] =
             [b"return", b"typeof", b"case", b"in", b"of", b"await", b"yield", b"void", b"delete", b"else"];
-        let value = !before_value.contains(&&self.rest()[..length]);
-        self.step(length, value);
+        let is_value = !words_before_values.contains(&&self.rest()[..length]);
+        self.step(length, is_value);
     }
 
     fn string(&mut self, quote: u8) {
@@ -115,10 +130,10 @@ impl Scan<'_> {
                 break;
             }
         }
-        self.value = true;
+        self.after_value = true;
     }
 
-    /// From a back quote, or from the end of a `${}`, to the next `${` or to the end.
+    /// Skips a template, from a back quote or from the end of a `${}`, to the next `${` or to the end.
     fn template(&mut self) {
         if self.bytes.get(self.at) == Some(&b'`') {
             self.at += 1;
@@ -146,28 +161,29 @@ impl Scan<'_> {
             let end = rest.windows(2).skip(2).position(|pair| pair == b"*/");
             self.at += end.map_or(rest.len(), |end| end + 4);
         } else {
-            self.expression_or_division();
+            self.regular_expression_or_division();
         }
     }
 
-    /// After a bracket or a word it may be either: in doubt where the two would be read differently.
-    fn expression_or_division(&mut self) {
-        let mut class = false;
-        let end = self.rest().iter().skip(1).scan(false, |escaped, byte| {
-            let plain = !*escaped;
-            *escaped = plain && *byte == b'\\';
-            class = if plain { (class || *byte == b'[') && *byte != b']' } else { class };
-            Some(*byte == b'\n' || (plain && !class && *byte == b'/'))
+    /// Skips a regular expression or a `/`. After a bracket or a word the slash may be either, so the scan is uncertain
+    /// if the two readings would count other brackets.
+    fn regular_expression_or_division(&mut self) {
+        let mut in_class = false;
+        let ends = self.rest().iter().skip(1).scan(false, |is_escaped, byte| {
+            let is_plain = !*is_escaped;
+            *is_escaped = is_plain && *byte == b'\\';
+            in_class = if is_plain { (in_class || *byte == b'[') && *byte != b']' } else { in_class };
+            Some(*byte == b'\n' || (is_plain && !in_class && *byte == b'/'))
         });
-        let length = end.take_while(|end| !end).count() + 2;
-        let body = &self.rest()[..length.min(self.rest().len())];
-        let marks =
-            body.iter().any(|byte| b"()[]{}'\"`<".contains(byte)) || body[1..].windows(2).any(|pair| pair == b"/*");
-        self.doubt |= self.value && marks && body.ends_with(b"/");
-        self.step(if self.value { 1 } else { length }, !self.value);
+        let length = ends.take_while(|is_end| !is_end).count() + 2;
+        let expression = &self.rest()[..length.min(self.rest().len())];
+        let has_brackets = expression.iter().any(|byte| b"()[]{}'\"`<".contains(byte));
+        let has_comment = expression[1..].windows(2).any(|pair| pair == b"/*");
+        self.uncertain |= self.after_value && (has_brackets || has_comment) && expression.ends_with(b"/");
+        self.step(if self.after_value { 1 } else { length }, !self.after_value);
     }
 }
 
-fn is_word(byte: u8) -> bool {
+fn is_word_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$' || byte >= 0x80
 }

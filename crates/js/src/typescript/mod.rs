@@ -1,12 +1,12 @@
-//! TypeScript to JavaScript by taking the types away: what is taken becomes spaces, so every line and column stays where it was.
-//! Invariant: JavaScript is returned as it came. A source that neither language's grammar accepts is returned as it came too,
-//! and the engine says what is wrong with it; what this file refuses has a meaning that no blank can carry.
+//! Translates TypeScript to JavaScript by replacing types with spaces, so that every line and column stays where it
+//! was.
+//! Invariant: JavaScript is returned unchanged. A source that neither grammar accepts is also returned unchanged, and
+//! the engine reports the mistake. Only syntax that would need generated code is refused.
 
 mod blank;
 mod edits;
 mod guard;
-mod refusal;
-mod words;
+mod unsupported;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -15,37 +15,41 @@ use oxc_parser::{ParseOptions, Parser, ParserReturn};
 use oxc_span::SourceType;
 use ports::scripts::Thrown;
 
-/// Above so many tokens a source is taken for JavaScript: each may be one level deeper, and the parser is recursive.
-const MOST_TOKENS: usize = 64 * 1024;
-/// What one level costs at most; `any_depth_is_survived` in `tests/it/typescript.rs` fails where it is more.
-const STACK_OF_A_TOKEN: usize = 2048;
-const STACK_AT_LEAST: usize = 256 * 1024;
+/// A source with more tokens is treated as JavaScript. Each token may be one level of nesting, and the parser is
+/// recursive.
+const MAX_TOKENS: usize = 64 * 1024;
+/// The largest stack that one level of nesting needs. The test `any_depth_is_survived` fails if the parser needs more.
+const STACK_BYTES_PER_TOKEN: usize = 2048;
+const MIN_STACK_BYTES: usize = 256 * 1024;
 
-/// The JavaScript that a source means.
+/// Returns the JavaScript that a source means.
 pub fn plain(source: &str) -> Result<String, Thrown> {
-    let tokens = tokens(source);
-    if tokens > MOST_TOKENS || u32::try_from(source.len()).is_err() || !guard::is_tame(source) {
+    let tokens = max_tokens(source);
+    if tokens > MAX_TOKENS || u32::try_from(source.len()).is_err() || !guard::is_safe_to_parse(source) {
         return Ok(source.to_owned());
     }
-    let stack = STACK_AT_LEAST + tokens * STACK_OF_A_TOKEN;
-    // Should the parser ever panic, the engine judges the source by itself.
-    let read = || catch_unwind(AssertUnwindSafe(|| read(source))).unwrap_or_else(|_| Ok(source.to_owned()));
-    stacker::maybe_grow(stack, stack, read)
+    let stack_bytes = MIN_STACK_BYTES + tokens * STACK_BYTES_PER_TOKEN;
+    // If the parser panics, the source is left to the engine, which has its own parser.
+    let translate = || catch_unwind(AssertUnwindSafe(|| translate(source))).unwrap_or_else(|_| Ok(source.to_owned()));
+    stacker::maybe_grow(stack_bytes, stack_bytes, translate)
 }
 
-fn read(source: &str) -> Result<String, Thrown> {
+fn translate(source: &str) -> Result<String, Thrown> {
     let allocator = Allocator::default();
-    let script = parse(&allocator, source, SourceType::unambiguous());
-    if script.diagnostics.is_empty() {
-        return blank::modules(source, &script.program).map(|()| source.to_owned());
+    let javascript = parse(&allocator, source, SourceType::unambiguous());
+    if javascript.diagnostics.is_empty() {
+        return blank::refuse_modules(source, &javascript.program).map(|()| source.to_owned());
     }
-    let typed = parse(&allocator, source, SourceType::unambiguous().with_typescript(true));
-    if !typed.panicked && (typed.diagnostics.is_empty() || script.panicked) {
-        return blank::types(source, &typed.program);
+    let typescript = parse(&allocator, source, SourceType::unambiguous().with_typescript(true));
+    if !typescript.panicked && (typescript.diagnostics.is_empty() || javascript.panicked) {
+        return blank::blank_types(source, &typescript.program);
     }
-    // Neither grammar has it. The engine's own message is best, unless it would only be about the first type.
-    match (place(&script), place(&typed)) {
-        (Some((read, _)), Some((further, message))) if further > read => Err(refusal::at(source, further, &message)),
+    // Neither grammar accepts the source. The engine's own message is the best one, unless it would only be about the
+    // first type: then the TypeScript parser came further, and its message is about the actual mistake.
+    match (first_error(&javascript), first_error(&typescript)) {
+        (Some((javascript_at, _)), Some((typescript_at, message))) if typescript_at > javascript_at => {
+            Err(unsupported::syntax_error(source, typescript_at, &message))
+        }
         _ => Ok(source.to_owned()),
     }
 }
@@ -55,20 +59,20 @@ fn parse<'a>(allocator: &'a Allocator, source: &'a str, kind: SourceType) -> Par
     Parser::new(allocator, source, kind).with_options(options).parse()
 }
 
-/// Where and why a parse failed first.
-fn place(parsed: &ParserReturn<'_>) -> Option<(usize, String)> {
+/// Returns the position and the message of the first error of a parse that failed.
+fn first_error(parsed: &ParserReturn<'_>) -> Option<(usize, String)> {
     let errors = parsed.diagnostics.errors().filter(|_| parsed.panicked);
     errors.filter_map(|error| Some((error.labels.first()?.offset() as usize, error.message.to_string()))).min()
 }
 
-/// At least as many as there are tokens: words, and every other byte that is not a space.
-fn tokens(source: &str) -> usize {
-    let mut word = false;
+/// Returns an upper bound of the number of tokens: words, and all other bytes that are no spaces.
+fn max_tokens(source: &str) -> usize {
+    let mut in_word = false;
     let mut count = 0;
     for byte in source.bytes() {
-        let continues = byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80;
-        count += usize::from(!(byte.is_ascii_whitespace() || continues && word));
-        word = continues;
+        let is_word_byte = byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80;
+        count += usize::from(!(byte.is_ascii_whitespace() || is_word_byte && in_word));
+        in_word = is_word_byte;
     }
     count
 }

@@ -1,4 +1,4 @@
-//! Objects over many steps: short chains, small objects, one object for the whole.
+//! The chains of objects over many steps: their length, the size of the objects, and one object for a whole heap.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::support::{Session, settings, wait};
 
 #[test]
-fn many_steps_are_few_links_and_small_objects() {
+fn many_steps_need_few_links_and_small_objects() {
     let mut session = Session::new();
     session.run("let n = 0; const rows = []; for (let i = 0; i < 20000; i++) rows.push({i, name: 'row ' + i, even: i % 2 === 0})");
     let mut bytes = Vec::new();
@@ -20,25 +20,26 @@ fn many_steps_are_few_links_and_small_objects() {
         bytes.push(last.heap.object.len());
     }
     assert_eq!(session.chain().len(), session.last.as_ref().unwrap().heap.links as usize);
-    let (early, late): (usize, usize) = (bytes[..100].iter().sum(), bytes[200..].iter().sum());
+    let early: usize = bytes[..100].iter().sum();
+    let late: usize = bytes[200..].iter().sum();
     assert!(late < early * 2, "100 steps took {early} bytes at first and {late} later");
-    session.cold();
+    session.move_to_new_engine();
     assert_eq!(session.json("[n, rows[299].name, rows.length]"), json!([300, "seen 299", 20000]));
 }
 
 #[test]
-fn cold_steps_do_not_make_chains_longer() {
+fn steps_on_restored_heaps_keep_chains_short() {
     let mut session = Session::new();
     session.run("let n = 0");
     for step in 1..=12 {
-        session.cold();
+        session.move_to_new_engine();
         assert_eq!(session.json("++n"), json!(step));
         assert!(session.last.as_ref().unwrap().heap.links <= 32);
     }
 }
 
 #[test]
-fn one_object_holds_the_whole() {
+fn one_object_can_hold_a_whole_heap() {
     let mut session = Session::new();
     session.run("let kept = []");
     for i in 0..5 {
@@ -54,8 +55,8 @@ fn one_object_holds_the_whole() {
 }
 
 #[test]
-fn heaps_that_fall_out_of_memory_are_absent_and_can_be_brought_again() {
-    let settings = js::Settings { memory_bytes: 6 << 20, live: 2, ..settings() };
+fn evicted_heaps_are_absent_and_can_be_admitted_again() {
+    let settings = js::Settings { memory_bytes: 6 << 20, live_guests: 2, ..settings() };
     let mut session = Session::on(Arc::new(Engine::start(&settings).unwrap()));
     session.run("let mine = 'first'");
     let first = session.head;
@@ -70,9 +71,10 @@ fn heaps_that_fall_out_of_memory_are_absent_and_can_be_brought_again() {
     assert_eq!(session.json("mine"), json!("first"));
 }
 
-/// What is read on the way to a heap is pages over one ground; a ground for each would not fit.
+/// The ancestors of a heap are loaded as overlays of one memory file. A memory file for each of them would exceed the
+/// budget.
 #[test]
-fn a_chain_of_large_changes_is_read_within_the_budget() {
+fn a_chain_of_large_changes_is_loaded_within_the_budget() {
     let mut session = Session::new();
     session.run("const bytes = new Uint8Array(24 << 20).fill(1); 0");
     for step in 1..=6 {
@@ -83,13 +85,13 @@ fn a_chain_of_large_changes_is_read_within_the_budget() {
     let fresh = Arc::new(Engine::start(&settings).unwrap());
     wait(fresh.admit(session.head.unwrap(), session.chain())).unwrap();
     session.engine = fresh;
-    let seen = "[0, 1, 6].map(step => bytes[step * (3 << 20)]).concat(bytes.length)";
-    assert_eq!(session.json(seen), json!([1, 2, 7, 24 << 20]));
+    let samples = "[0, 1, 6].map(step => bytes[step * (3 << 20)]).concat(bytes.length)";
+    assert_eq!(session.json(samples), json!([1, 2, 7, 24 << 20]));
 }
 
-/// Pages that became zero again cost nothing, however many they are.
+/// Pages that became zero again use no memory, also if there are many of them.
 #[test]
-fn what_was_freed_takes_no_memory() {
+fn freed_pages_use_no_memory() {
     let mut session = Session::new();
     session.run("let large = new Uint8Array(40 << 20).fill(1); let kept = 7; 0");
     let settings = js::Settings { memory_bytes: 64 << 20, ..settings() };
@@ -102,9 +104,10 @@ fn what_was_freed_takes_no_memory() {
     assert_eq!(session.json("[large, kept]"), json!([null, 8]));
 }
 
-/// As long as a session lasts, a step costs what it did: neither what it stores nor what a reader needs grows with the steps.
+/// The cost of a step does not grow with the number of steps before it: neither its stored bytes nor the objects that a
+/// reader needs.
 #[test]
-fn ten_thousand_steps_cost_what_the_first_ones_did() {
+fn the_cost_of_a_step_does_not_grow_in_ten_thousand_steps() {
     const STEPS: usize = 10_000;
     let mut session = Session::new();
     session.run("let n = 0; const seen = new Map(); const log = []");
@@ -117,13 +120,14 @@ fn ten_thousand_steps_cost_what_the_first_ones_did() {
         bytes.push(last.heap.object.len());
         if step % 1_000 == 0 {
             assert_eq!(session.chain().len(), last.heap.links as usize, "at step {step}");
-            session.cold();
+            session.move_to_new_engine();
         }
     }
-    let mean = |of: &[usize]| of.iter().sum::<usize>() as f64 / of.len() as f64;
-    let (early, late) = (mean(&bytes[200..400]), mean(&bytes[STEPS - 200..]));
+    let mean = |sizes: &[usize]| sizes.iter().sum::<usize>() as f64 / sizes.len() as f64;
+    let early = mean(&bytes[200..400]);
+    let late = mean(&bytes[STEPS - 200..]);
     assert!(late <= early * 1.5, "steps took {early:.0} bytes at first and {late:.0} in the end");
-    session.cold();
+    session.move_to_new_engine();
     let sum: usize = (STEPS - 99..=STEPS).sum();
     assert_eq!(session.json("[n, [...seen.values()].reduce((sum, one) => sum + one.n, 0)]"), json!([STEPS, sum]));
 }

@@ -1,4 +1,4 @@
-//! What a program comes to: its completion value, its error, its console.
+//! The results of scripts: completion values, errors, console output.
 
 use ports::scripts::{Completion, Outcome};
 use serde_json::json;
@@ -8,19 +8,19 @@ use crate::support::Session;
 fn completed(code: &str) -> Completion {
     match Session::new().run(code) {
         Outcome::Completed(completion) => completion,
-        other => panic!("{code} came to {other:?}"),
+        other => panic!("{code} ended with {other:?}"),
     }
 }
 
 fn inspected(code: &str) -> String {
     match completed(code) {
         Completion::Inspected(text) => text,
-        other => panic!("{code} came to {other:?}"),
+        other => panic!("{code} ended with {other:?}"),
     }
 }
 
 #[test]
-fn the_completion_value_is_json_where_json_says_what_it_is() {
+fn a_completion_value_that_json_can_represent_is_json() {
     for (code, value) in [
         ("1 + 1", json!(2)),
         ("({a: [1, 'x', null, true]})", json!({"a": [1, "x", null, true]})),
@@ -43,7 +43,7 @@ fn the_completion_value_is_json_where_json_says_what_it_is() {
 }
 
 #[test]
-fn what_json_would_hide_is_inspected() {
+fn a_value_that_json_cannot_represent_is_inspected() {
     for code in ["NaN", "10n", "new Map([[1, 2]])", "() => 1", "Symbol('s')", "new Error('e')"] {
         assert!(!inspected(code).is_empty(), "{code}");
     }
@@ -54,7 +54,7 @@ fn what_json_would_hide_is_inspected() {
 }
 
 #[test]
-fn nothing_can_stand_between_a_program_and_its_value() {
+fn replaced_built_ins_do_not_change_a_completion_value() {
     let mut session = Session::new();
     session.run("Object.prototype.then = function (done) { done('hijacked') }; 0");
     assert_eq!(session.json("40 + 2"), json!(42));
@@ -67,7 +67,7 @@ fn nothing_can_stand_between_a_program_and_its_value() {
 }
 
 #[test]
-fn an_error_has_name_message_and_the_callers_own_lines() {
+fn an_error_has_name_message_and_the_lines_of_the_source() {
     let mut session = Session::new();
     let thrown = session.threw("\n\nfunction deep() {\n  throw new TypeError('not that')\n}\ndeep()");
     assert_eq!((thrown.name.as_str(), thrown.message.as_str()), ("TypeError", "not that"));
@@ -87,7 +87,7 @@ fn an_error_has_name_message_and_the_callers_own_lines() {
 }
 
 #[test]
-fn the_console_is_the_steps_own_and_ends_at_its_cap() {
+fn console_output_belongs_to_its_step_and_is_cut_at_the_limit() {
     let mut session = Session::new();
     session.run("console.log('one', 2); console.error('three')");
     assert_eq!(session.console(), "one 2\nthree\n");
@@ -103,7 +103,7 @@ fn the_console_is_the_steps_own_and_ends_at_its_cap() {
 }
 
 #[test]
-fn a_rejection_that_nobody_handles_is_told_and_ends_nothing() {
+fn an_unhandled_rejection_is_printed_and_does_not_end_the_run() {
     let mut session = Session::new();
     assert_eq!(
         session.json("Promise.reject(new Error('lost')); const kept = Promise.reject(2); kept.catch(() => 0); 1"),
@@ -117,7 +117,7 @@ fn a_rejection_that_nobody_handles_is_told_and_ends_nothing() {
 }
 
 #[test]
-fn surroundings_are_of_the_step_and_not_of_the_heap() {
+fn surroundings_belong_to_the_step_and_not_to_the_heap() {
     let mut session = Session::new();
     session.surroundings.headers.insert("x-mcp-user".into(), "ada".into());
     session.run("const seen = () => [mcp.headers['x-mcp-user'], typeof plasm, typeof fetch]");

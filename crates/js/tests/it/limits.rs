@@ -1,4 +1,4 @@
-//! Time, memory and stack: each is bounded, and the heap that was stood on outlives what broke its bounds.
+//! The limits of time, memory and stack: the heap of a session survives a step that exceeds a limit.
 
 use std::sync::Arc;
 use std::thread;
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::support::{LIMITS, Session, engine, wait};
 
-/// A step that only its limits, its stop or its engine end.
+/// Returns a step that runs until its deadline, its stop or its engine ends it.
 fn endless(stop: &Stop) -> Step {
     Step {
         heap: None,
@@ -23,7 +23,7 @@ fn endless(stop: &Stop) -> Step {
 }
 
 #[test]
-fn a_deadline_ends_code_wherever_it_is() {
+fn a_deadline_ends_every_kind_of_code() {
     let mut session = Session::new();
     session.run("let kept = 'kept'");
     session.limits.deadline_ms = 100;
@@ -49,7 +49,7 @@ fn a_deadline_ends_code_wherever_it_is() {
 }
 
 #[test]
-fn memory_is_bounded_and_no_code_can_catch_that() {
+fn memory_is_bounded_and_code_cannot_catch_the_error() {
     let mut session = Session::new();
     session.run("let kept = 'kept'");
     session.limits.memory_bytes = 32 << 20;
@@ -75,7 +75,7 @@ fn memory_is_bounded_and_no_code_can_catch_that() {
 }
 
 #[test]
-fn recursion_without_end_is_a_range_error() {
+fn endless_recursion_is_a_range_error() {
     for code in [
         "(function f() { f() })()",
         "const f = (n) => [n].map(f); f(1)",
@@ -130,8 +130,8 @@ fn a_step_can_be_stopped_from_outside() {
 }
 
 #[test]
-fn a_full_queue_says_busy() {
-    let settings = js::Settings { threads: 1, most_threads: 1, queue: 1, ..crate::support::settings() };
+fn a_full_queue_answers_busy() {
+    let settings = js::Settings { threads: 1, max_threads: 1, queue: 1, ..crate::support::settings() };
     let engine = Arc::new(js::Engine::start(&settings).unwrap());
     let stop = Stop::default();
     let step = endless(&stop);
@@ -141,7 +141,7 @@ fn a_full_queue_says_busy() {
             thread::spawn(move || wait(engine.step(step)))
         })
         .collect();
-    // One has the thread and one may be in the queue; the others are refused while both are taken.
+    // One step has the thread and one may be in the queue. The others are refused.
     while waiting.iter().filter(|thread| thread.is_finished()).count() < 6 {
         thread::sleep(Duration::from_millis(1));
     }
@@ -153,19 +153,19 @@ fn a_full_queue_says_busy() {
 }
 
 #[test]
-fn an_engine_that_goes_ends_what_it_runs() {
+fn dropping_an_engine_ends_its_steps() {
     let engine = js::Engine::start(&crate::support::settings()).unwrap();
     let mut step = endless(&Stop::default());
     step.limits.deadline_ms = 3_600_000;
-    // The caller gives up while the step runs; dropping the engine then waits for its threads, which come to an end.
-    let given_up = wait(async { tokio::time::timeout(Duration::from_millis(50), engine.step(step)).await });
-    assert!(given_up.is_err());
+    // The caller gives up while the step runs. Dropping the engine then waits for its threads, which end the step.
+    let answer = wait(async { tokio::time::timeout(Duration::from_millis(50), engine.step(step)).await });
+    assert!(answer.is_err(), "the caller has given up");
     drop(engine);
 }
 
 #[test]
-fn programs_that_do_not_end_leave_room_for_others() {
-    let settings = js::Settings { threads: 1, most_threads: 8, ..crate::support::settings() };
+fn endless_scripts_do_not_block_others() {
+    let settings = js::Settings { threads: 1, max_threads: 8, ..crate::support::settings() };
     let engine = Arc::new(js::Engine::start(&settings).unwrap());
     let stop = Stop::default();
     let step = endless(&stop);
@@ -179,7 +179,7 @@ fn programs_that_do_not_end_leave_room_for_others() {
     for i in 0..10 {
         assert_eq!(session.json(&format!("{i} + 1")), json!(i + 1));
     }
-    assert!(endless.iter().all(|thread| !thread.is_finished()), "they are still at it");
+    assert!(endless.iter().all(|thread| !thread.is_finished()), "they still run");
     stop.stop();
     for thread in endless {
         assert!(matches!(thread.join().unwrap(), Err(Error::Stopped)));

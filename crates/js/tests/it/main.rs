@@ -1,26 +1,26 @@
-//! The engine as its callers see it: steps on heaps, and everything that may go wrong with them.
+//! The engine through its public interface: steps on heaps, and every failure that a caller can see.
 
-// why: helpers of tests; what they cannot do is the test's own failure.
+// why: a helper that fails is a failed test.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod chains;
-mod code;
+mod code_cache;
 mod completion;
+mod damaged_objects;
 mod ecmascript;
 mod engines;
 mod globals;
 #[path = "../../build/guest.rs"]
 mod guest_build;
-mod guests;
-mod hostile;
 mod image;
 mod limits;
+mod moved_guests;
+mod processor_turns;
 mod repl;
-mod reproduced;
+mod reproducible_build;
 mod state;
 mod support;
-mod turns;
 mod typescript;
 mod waiting;
 mod web;
-mod wiped;
+mod wiped_values;

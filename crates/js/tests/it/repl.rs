@@ -1,4 +1,4 @@
-//! Declarations over several runs, as at a prompt.
+//! Declarations in several runs of a session, as at a prompt.
 
 use serde_json::json;
 
@@ -19,7 +19,7 @@ fn names_persist_and_may_be_declared_again() {
 }
 
 #[test]
-fn the_newest_declaration_says_what_may_be_assigned() {
+fn the_newest_declaration_decides_whether_a_name_may_be_assigned() {
     let mut session = Session::new();
     session.run("const a = 1; let b = 1");
     assert_eq!(session.threw("a = 2").name, "TypeError");
@@ -38,14 +38,14 @@ fn old_closures_see_the_new_binding() {
 }
 
 #[test]
-fn a_name_twice_in_one_program_is_still_a_mistake() {
+fn a_name_declared_twice_in_one_script_is_an_error() {
     let mut session = Session::new();
     assert_eq!(session.threw("let a = 1; let a = 2").name, "SyntaxError");
     assert_eq!(session.threw("let undefined = 1").name, "SyntaxError");
 }
 
 #[test]
-fn a_run_that_failed_leaves_the_heap_it_stood_on() {
+fn a_failed_run_leaves_its_heap_unchanged() {
     let mut session = Session::new();
     session.run("let a = 1");
     let before = session.head;
@@ -55,17 +55,17 @@ fn a_run_that_failed_leaves_the_heap_it_stood_on() {
 }
 
 #[test]
-fn the_same_program_on_the_same_heap_makes_the_same_heap() {
+fn the_same_script_on_the_same_heap_makes_the_same_heap() {
     let mut session = Session::new();
     session.run("let rows = []; for (let i = 0; i < 1000; i++) rows.push({i, text: 'row ' + i})");
     let parent = session.head;
     session.run("rows[500].text = 'changed'; rows.length");
-    let warm = session.head;
+    let from_live_guest = session.head;
     session.head = parent;
     session.run("rows[500].text = 'changed'; rows.length");
-    assert_eq!(session.head, warm, "from the image");
+    assert_eq!(session.head, from_live_guest, "from the image");
     session.head = parent;
-    session.cold();
+    session.move_to_new_engine();
     session.run("rows[500].text = 'changed'; rows.length");
-    assert_eq!(session.head, warm, "from the objects, in another engine");
+    assert_eq!(session.head, from_live_guest, "from the objects, in another engine");
 }

@@ -1,4 +1,4 @@
-//! What must survive in a heap, alive, cached and cold.
+//! The state that a heap preserves: on a live guest, from a heap in memory, and from stored objects.
 
 use serde_json::json;
 
@@ -40,43 +40,43 @@ fn every_kind_of_state_survives() {
         11, 4, 1, 1, 2, true, "weak", "s", "t", "1970-01-02T00:00:00.000Z", "1180591620717411303424", 2, "c",
         [1, 2, 3], 2, 0.5, 42, true, true, 15, 5, "later!", true, [[1, [2, [3]]], {"deep": {"er": "x"}}], 1002
     ]);
-    let mut alive = Session::new();
-    alive.run(MAKE);
-    let made = alive.head;
-    assert_eq!(alive.json(USE), expected, "alive");
-    alive.head = made;
-    assert_eq!(alive.json(USE), expected, "cached");
-    alive.head = made;
-    alive.cold();
-    assert_eq!(alive.json(USE), expected, "cold");
+    let mut session = Session::new();
+    session.run(MAKE);
+    let made = session.head;
+    assert_eq!(session.json(USE), expected, "on a live guest");
+    session.head = made;
+    assert_eq!(session.json(USE), expected, "from a heap in memory");
+    session.head = made;
+    session.move_to_new_engine();
+    assert_eq!(session.json(USE), expected, "from stored objects");
 }
 
 #[test]
-fn two_restores_of_one_heap_draw_different_numbers() {
+fn two_restores_of_one_heap_draw_different_random_numbers() {
     let mut session = Session::new();
     session.run("const draw = () => [Math.random(), Math.random()]");
     let heap = session.head;
-    let mut seen = Vec::new();
+    let mut draws = Vec::new();
     for _ in 0..4 {
         session.head = heap;
-        seen.push(session.json("draw()"));
+        draws.push(session.json("draw()"));
     }
     session.head = heap;
-    session.cold();
-    seen.push(session.json("draw()"));
-    for (at, one) in seen.iter().enumerate() {
-        assert!(!seen[..at].contains(one), "{seen:?}");
-        assert!(one[0] != one[1], "{seen:?}");
+    session.move_to_new_engine();
+    draws.push(session.json("draw()"));
+    for (index, draw) in draws.iter().enumerate() {
+        assert!(!draws[..index].contains(draw), "{draws:?}");
+        assert!(draw[0] != draw[1], "{draws:?}");
     }
 }
 
-/// What was freed is zero: a secret that went through a heap is not in its image.
+/// Freed memory is zeroed, so a secret that a script no longer holds is not in the image, and the object stays small.
 #[test]
-fn an_image_holds_nothing_that_was_freed() {
+fn an_image_contains_no_freed_memory() {
     let mut session = Session::new();
     session.run("(() => { let all = ''; for (let i = 0; i < 20000; i++) all += 'secret-' + i; return all.length })()");
     let last = session.last.as_ref().unwrap();
-    assert!(last.heap.memory_bytes > 5 << 20, "it did take memory: {}", last.heap.memory_bytes);
+    assert!(last.heap.memory_bytes > 5 << 20, "the script used memory: {}", last.heap.memory_bytes);
     assert!(last.heap.object.len() < 150_000, "the object has {} bytes", last.heap.object.len());
     session.run("(function deep(n, secret) { return n ? deep(n - 1, secret + n) : secret.length })(2000, 's')");
     let last = session.last.as_ref().unwrap();
@@ -87,7 +87,7 @@ fn an_image_holds_nothing_that_was_freed() {
 fn a_large_typed_array_survives() {
     let mut session = Session::new();
     session.run("const large = new Uint8Array(20e6); for (let i = 0; i < large.length; i += 4096) large[i] = i / 4096");
-    session.cold();
+    session.move_to_new_engine();
     let sum: u64 = (0..20_000_000_u64.div_ceil(4096)).map(|i| i % 256).sum();
     assert_eq!(
         session.json("let sum = 0; for (let i = 0; i < large.length; i += 4096) sum += large[i]; sum"),
@@ -95,10 +95,10 @@ fn a_large_typed_array_survives() {
     );
 }
 
-/// A callback runs as a job after what was registered has gone: at once where nothing but the dropped name held it, else when
-/// the collector comes, in whichever run and process that is.
+/// A callback runs as a job after the registered object was freed: at once if only the dropped name held it, else when
+/// the garbage collector runs, which may be in a later run and in another process.
 #[test]
-fn a_finalization_registry_tells_of_what_went_also_after_the_heap_was_stored() {
+fn a_finalization_registry_works_after_its_heap_was_stored() {
     let mut session = Session::new();
     session.run(
         "const gone = [], registry = new FinalizationRegistry((held) => gone.push(held));
@@ -106,18 +106,22 @@ fn a_finalization_registry_tells_of_what_went_also_after_the_heap_was_stored() {
          registry.register(one, 'one'); registry.register(two, 'two'); registry.register(three, 'three', token);
          (() => { const ring = {}; ring.ring = ring; registry.register(ring, 'ring') })(); 0",
     );
-    session.cold();
-    assert_eq!(session.json("gone"), json!([]), "they are there");
+    session.move_to_new_engine();
+    assert_eq!(session.json("gone"), json!([]), "all objects are alive");
     assert_eq!(session.json("registry.unregister(token)"), json!(true));
-    session.cold();
-    // The run that lets go sees it after its next await; here it is the end of the run.
+    session.move_to_new_engine();
+    // The run that drops the object sees the callback after its next await. Here the run ends before.
     assert_eq!(session.json("one = null; [gone.length, reference.deref() === undefined]"), json!([0, true]));
-    session.cold();
+    session.move_to_new_engine();
     assert_eq!(session.json("gone"), json!(["one"]));
-    assert_eq!(session.json("two = three = null; await null; gone"), json!(["one", "two"]), "the third was taken back");
-    session.cold();
-    // The ring goes when the heap has grown enough for the collector to look.
+    assert_eq!(
+        session.json("two = three = null; await null; gone"),
+        json!(["one", "two"]),
+        "the third was unregistered"
+    );
+    session.move_to_new_engine();
+    // The ring is freed when the heap has grown enough for the garbage collector to run.
     session.run("let grown = Array.from({length: 30000}, (_, i) => ({i})); grown = null");
-    session.cold();
+    session.move_to_new_engine();
     assert_eq!(session.json("gone"), json!(["one", "two", "ring"]));
 }

@@ -1,4 +1,4 @@
-//! A session of steps, its objects kept as a store would.
+//! A test session: runs steps one after another and keeps their objects as a store would.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub const LIMITS: Limits = Limits { memory_bytes: 128 << 20, deadline_ms: 30_000
 
 pub fn settings() -> Settings {
     let code = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("js-code");
-    Settings { code: Some(code), threads: 2, ..Settings::default() }
+    Settings { code_cache: Some(code), threads: 2, ..Settings::default() }
 }
 
 pub fn engine() -> Arc<Engine> {
@@ -25,7 +25,7 @@ pub fn engine() -> Arc<Engine> {
     ENGINE.get_or_init(|| Arc::new(Engine::start(&settings()).unwrap())).clone()
 }
 
-/// Where Cargo keeps a package that the workspace is built of, as `name-version`.
+/// Returns the folder of a package of the workspace's build, which is named as `name-version`.
 pub fn package(name: &str) -> PathBuf {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
     let metadata = Command::new(env!("CARGO"))
@@ -45,10 +45,13 @@ pub fn wait<T>(future: impl Future<Output = T>) -> T {
 
 pub struct Session {
     pub engine: Arc<Engine>,
+    /// The heap of the next step.
     pub head: Option<Digest>,
+    /// The objects of all steps.
     pub objects: HashMap<Digest, Vec<u8>>,
     pub limits: Limits,
     pub surroundings: Surroundings,
+    /// The result of the last step.
     pub last: Option<Stepped>,
 }
 
@@ -92,7 +95,7 @@ impl Session {
     pub fn fails(&mut self, code: &str) -> Error {
         match self.attempt(Input::Evaluate { code: code.to_owned() }) {
             Err(error) => error,
-            Ok(outcome) => panic!("{code} came to {outcome:?}"),
+            Ok(outcome) => panic!("{code} ended with {outcome:?}"),
         }
     }
 
@@ -104,26 +107,27 @@ impl Session {
         self.last.as_ref().map_or("", |stepped| &stepped.console)
     }
 
-    /// Runs to JSON.
+    /// Runs code and returns its completion value, which must be JSON.
     pub fn json(&mut self, code: &str) -> Value {
         match self.run(code) {
             Outcome::Completed(Completion::Json(value)) => value,
-            other => panic!("{code} came to {other:?}"),
+            other => panic!("{code} ended with {other:?}"),
         }
     }
 
     pub fn threw(&mut self, code: &str) -> Thrown {
         match self.run(code) {
             Outcome::Threw(thrown) => thrown,
-            other => panic!("{code} came to {other:?}"),
+            other => panic!("{code} ended with {other:?}"),
         }
     }
 
-    pub fn owed(&mut self, code: &str) -> Vec<HostCall> {
-        owed(self.run(code))
+    /// Runs code that must wait, and returns its pending calls.
+    pub fn pending_calls(&mut self, code: &str) -> Vec<HostCall> {
+        pending_calls(self.run(code))
     }
 
-    /// The objects that the head needs, oldest first.
+    /// Returns the objects that a reader of the head needs, the oldest first.
     pub fn chain(&self) -> Vec<Vec<u8>> {
         let mut chain = Vec::new();
         let mut at = self.head;
@@ -135,24 +139,25 @@ impl Session {
         chain
     }
 
-    /// Goes on in an engine that knows nothing but the objects.
-    pub fn cold(&mut self) {
+    /// Continues in a new engine that has only the objects.
+    pub fn move_to_new_engine(&mut self) {
         let fresh = Arc::new(Engine::start(&settings()).unwrap());
         wait(fresh.admit(self.head.unwrap(), self.chain())).unwrap();
         self.engine = fresh;
     }
 }
 
-pub fn owed(outcome: Outcome) -> Vec<HostCall> {
+pub fn pending_calls(outcome: Outcome) -> Vec<HostCall> {
     match outcome {
         Outcome::Waiting { owed } => owed,
-        other => panic!("it waits for nothing: {other:?}"),
+        other => panic!("the script does not wait: {other:?}"),
     }
 }
 
-/// The programs among what is owed.
-pub fn programs(owed: &[HostCall]) -> Vec<(u64, &str)> {
-    owed.iter()
+/// Returns the programs among the calls, with the ids of their calls.
+pub fn programs(calls: &[HostCall]) -> Vec<(u64, &str)> {
+    calls
+        .iter()
         .filter_map(|call| match &call.call {
             Call::Plasm { program } => Some((call.id, program.as_str())),
             _ => None,

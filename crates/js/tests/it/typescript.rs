@@ -1,5 +1,5 @@
-//! TypeScript blanked in place, and JavaScript left alone.
-//! Invariant: whatever comes in, every line that comes out has as many characters as it had.
+//! TypeScript whose types are blanked, and JavaScript that stays unchanged.
+//! Invariant: for any source, every line of the result has as many characters as before.
 
 use std::path::Path;
 
@@ -8,27 +8,27 @@ use proptest::prelude::*;
 use testkit::golden::{self, Case};
 
 #[test]
-fn sources_become_what_their_cases_say() {
+fn golden_typescript() {
     golden::run(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/js"), |case: &Case| shown(&case.input));
 }
 
 fn shown(source: &str) -> String {
     match plain(source) {
         Ok(plain) => {
-            same_places(source, &plain);
-            // Spaces at the end of a line cannot be seen in a file; that they are there was just checked.
+            assert_same_lengths(source, &plain);
+            // Spaces at the end of a line are invisible in a golden file. Their number was checked above.
             plain.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
         }
         Err(thrown) => format!("{}: {}\n{}", thrown.name, thrown.message, thrown.stack.trim_end()),
     }
 }
 
-fn same_places(source: &str, plain: &str) {
+fn assert_same_lengths(source: &str, plain: &str) {
     let lengths = |text: &str| text.split('\n').map(|line| line.chars().count()).collect::<Vec<_>>();
     assert_eq!(lengths(source), lengths(plain), "{source}\n--\n{plain}");
 }
 
-/// Pieces of which some are types, some are code and some are neither.
+/// Generates a piece of a source: a type, code, or neither.
 fn piece() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec![
         "let a: number = 1",
@@ -86,16 +86,16 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn places_stay_in_any_source(pieces in prop::collection::vec(piece(), 0..14)) {
+    fn positions_stay_in_any_source(pieces in prop::collection::vec(piece(), 0..14)) {
         let source = pieces.join(" ");
         if let Ok(plain) = plain(&source) {
-            same_places(&source, &plain);
+            assert_same_lengths(&source, &plain);
         }
     }
 
-    /// What came of a source is JavaScript, or was none of our business.
+    /// The result is JavaScript, which stays unchanged.
     #[test]
-    fn what_comes_out_goes_in_again_unchanged(pieces in prop::collection::vec(piece(), 0..14)) {
+    fn a_result_is_translated_to_itself(pieces in prop::collection::vec(piece(), 0..14)) {
         let source = pieces.join(" ");
         if let Ok(once) = plain(&source) && once != source {
             prop_assert_eq!(plain(&once).unwrap(), once);
@@ -103,11 +103,12 @@ proptest! {
     }
 }
 
-/// Depths around the most that is parsed, with and without their ends: a token a level is the worst a source can do.
+/// Tests depths around the largest that is parsed, with and without closing brackets. One token for each level is the
+/// worst case.
 #[test]
 fn any_depth_is_survived() {
-    // A thread as small as those of an asynchronous runtime.
-    let small = std::thread::Builder::new().stack_size(512 * 1024);
+    // The stack is smaller than that of a thread of an asynchronous runtime.
+    let small_stack = std::thread::Builder::new().stack_size(512 * 1024);
     let kinds = [
         ("(", ")"),
         ("[", "]"),
@@ -140,7 +141,7 @@ fn any_depth_is_survived() {
         ("(a=b<`${1})`+", ")"),
         ("a=1/(b=c<1)/d,(a=b<", ")"),
     ];
-    let all = move || {
+    let all_kinds = move || {
         for (open, close) in kinds {
             let start = std::time::Instant::now();
             for depth in [100, 8_000, 21_000, 31_000, 65_000] {
@@ -152,5 +153,5 @@ fn any_depth_is_survived() {
             assert!(start.elapsed().as_secs() < 20, "{open} takes {:?}", start.elapsed());
         }
     };
-    small.spawn(all).unwrap().join().unwrap();
+    small_stack.spawn(all_kinds).unwrap().join().unwrap();
 }

@@ -1,4 +1,4 @@
-//! QuickJS-NG's own tests, from the package whose sources the guest is built of.
+//! The tests of QuickJS-NG, from the package with the guest's C sources.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,24 +6,25 @@ use std::sync::Arc;
 
 use crate::support::package;
 
-use super::desk::{Case, Wanted};
-use super::expected::Expected;
-use super::meta::Meta;
-use super::suite::{Suite, chosen};
+use super::case_runner::{Case, Expectation};
+use super::front_matter::FrontMatter;
+use super::known_failures::KnownFailures;
+use super::suite::{Suite, is_chosen};
 
 pub const PACKAGE: &str = "libquickjs-ng-sys-0.14.0";
-const EXPECTED: &str = include_str!("quickjs.txt");
-/// Files that others import, and a benchmark: no tests.
+const KNOWN_FAILURES: &str = include_str!("quickjs.txt");
+/// Files that other tests import, and a benchmark.
 const NO_TESTS: &[&str] = &["assert.js", "empty.js", "microbench.js", "test_worker_module.js"];
 
-/// Modules whose place the harness takes, as far as these tests use them.
-const HARNESS: &[&str] = &["/assert.js\"", "\"qjs:std\"", "\"qjs:os\""];
+/// Imports that are removed, because the harness defines what the tests use of these modules.
+const HARNESS_IMPORTS: &[&str] = &["/assert.js\"", "\"qjs:std\"", "\"qjs:os\""];
 
-/// Texts that the tests want and that are otherwise here on purpose: dates are written as browsers do in en-US.
-const OTHERWISE: &[(&str, &str)] = &[("04/07/2024, 0", "4/7/2024, "), ("04/07/2024, 1", "4/7/2024, 1")];
+/// Expected texts that differ here on purpose: dates are written as browsers write them in en-US.
+const REPLACED_TEXTS: &[(&str, &str)] = &[("04/07/2024, 0", "4/7/2024, "), ("04/07/2024, 1", "4/7/2024, 1")];
 
-/// What `qjs` has and the tests use. A collection is asked for until one has happened: a ring of objects that nothing else
-/// holds is gone only then. How the engine keeps a string is not asked.
+/// Defines what the tests use of the program `qjs`. `gc` allocates until a ring of objects was collected, because there
+/// is no way to request a collection. `getStringKind` guesses from the length, because the engine's own answer is not
+/// available.
 const SHELL: &str = "
     globalThis.print = (...values) => console.log(...values);
     globalThis.gc = () => {
@@ -41,59 +42,61 @@ fn quickjs_own_tests() {
     let mut cases = Vec::new();
     for path in files(&folder) {
         let name = path.strip_prefix(&folder).unwrap().to_str().unwrap().to_owned();
-        if !NO_TESTS.contains(&name.as_str()) && !name.starts_with("fixture_") && chosen(&name) {
+        if !NO_TESTS.contains(&name.as_str()) && !name.starts_with("fixture_") && is_chosen(&name) {
             cases.push(case(name, &fs::read_to_string(&path).unwrap()));
         }
     }
-    assert!(cases.len() > 100 || !chosen(""), "only {} files", cases.len());
+    assert!(cases.len() > 100 || !is_chosen(""), "only {} files", cases.len());
     let assert = fs::read_to_string(folder.join("assert.js")).unwrap().replace("export function", "function");
-    let library = move |name: &str| if name == "shell" { SHELL.to_owned() } else { assert.clone() };
-    let expected = Expected::read(EXPECTED);
+    let harness_files = move |name: &str| if name == "shell" { SHELL.to_owned() } else { assert.clone() };
+    let known_failures = KnownFailures::read(KNOWN_FAILURES);
     let suite = Suite {
         title: "QuickJS-NG's own tests",
-        library: Arc::new(library),
-        expected: &expected,
-        natively: &|native, _, case| native.file(&folder.join(&case.name), &case.wanted),
-        all: true,
+        harness_files: Arc::new(harness_files),
+        known_failures: &known_failures,
+        run_natively: &|native, _, case| native.run_file(&folder.join(&case.name), &case.expectation),
+        is_complete: true,
     };
-    suite.hold(&cases);
+    suite.check(&cases);
 }
 
-/// There are no modules in a run. One that imports nothing but the assertions is a strict script whose harness they are.
+/// Turns a file into a case. A run has no modules, so a module that imports only parts of the harness becomes a strict
+/// script.
 fn case(name: String, text: &str) -> Case {
-    let mut meta = Meta::read(text);
+    let mut front_matter = FrontMatter::read(text);
     let mut source = String::with_capacity(text.len() + 20);
-    let mut module = false;
+    let mut is_module = false;
     for line in text.lines() {
-        let harness = line.starts_with("import ") && HARNESS.iter().any(|module| line.contains(module));
-        module |= harness;
-        source += if harness { "" } else { line };
+        let imports_harness = line.starts_with("import ") && HARNESS_IMPORTS.iter().any(|module| line.contains(module));
+        is_module |= imports_harness;
+        source += if imports_harness { "" } else { line };
         source.push('\n');
     }
-    let wanted = match meta.negative.take() {
-        Some(_) if meta.is("qjs:set-interrupt-handler") => Wanted::Interrupted,
-        Some(error) => Wanted::Throws(error),
-        None => Wanted::Completes,
+    let expectation = match front_matter.negative.take() {
+        Some(_) if front_matter.has_flag("qjs:set-interrupt-handler") => Expectation::Interrupted,
+        Some(error) => Expectation::Throws(error),
+        None => Expectation::Completes,
     };
-    // Errors say where they come from, and these tests look.
+    // Some tests check the file name in a stack trace.
     let mut source = source.replace(&name, "run.js");
-    for (theirs, ours) in OTHERWISE {
+    for (theirs, ours) in REPLACED_TEXTS {
         source = source.replace(theirs, ours);
     }
-    let source = if module { format!("\"use strict\"; {source}") } else { source };
-    Case { name, harness: vec!["shell".into(), "assert".into()], source, wanted }
+    let source = if is_module { format!("\"use strict\"; {source}") } else { source };
+    Case { name, harness: vec!["shell".into(), "assert".into()], source, expectation }
 }
 
+/// Returns all JavaScript files below a folder, sorted.
 pub fn files(folder: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
+    let mut files_below = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            found.extend(files(&path));
+            files_below.extend(files(&path));
         } else if path.extension().is_some_and(|end| end == "js") {
-            found.push(path);
+            files_below.push(path);
         }
     }
-    found.sort();
-    found
+    files_below.sort();
+    files_below
 }

@@ -1,4 +1,4 @@
-//! Runs cases in three ways, side by side on all cores, and holds the ways against each other.
+//! Runs cases in three ways on all processors, and compares the results with each other and with the known failures.
 
 use std::collections::HashSet;
 use std::env;
@@ -8,113 +8,123 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::desk::{Case, Desk, Library, Verdict};
-use super::expected::Expected;
+use super::case_runner::{Case, CaseRunner, HarnessFiles, Verdict};
+use super::known_failures::KnownFailures;
 use super::native::Native;
 
-/// A case that takes longer is named.
+/// A case that takes longer is printed.
 const SLOW: Duration = Duration::from_secs(5);
 
-/// What came of one case: straight through, stored at every turn, and in the native build if there is one.
-struct Result3 {
-    straight: Verdict,
+/// The verdicts about one case.
+struct CaseResult {
+    /// In the guest, without interruption.
+    uninterrupted: Verdict,
+    /// In the guest, with the heap stored and loaded after every job.
     stored: Verdict,
+    /// In the native build, if there is one.
     native: Option<Verdict>,
 }
 
 pub struct Suite<'a> {
     pub title: &'a str,
-    pub library: Library,
-    pub expected: &'a Expected,
-    /// How the native build runs a case.
-    pub natively: &'a (dyn Fn(&Native, usize, &Case) -> Verdict + Sync),
-    /// Every file that there is, so that the list can be held against them.
-    pub all: bool,
+    pub harness_files: HarnessFiles,
+    pub known_failures: &'a KnownFailures,
+    /// Runs a case in the native build.
+    pub run_natively: &'a (dyn Fn(&Native, usize, &Case) -> Verdict + Sync),
+    /// Whether the cases are all files of the suite. Known failures without a file are reported only then.
+    pub is_complete: bool,
 }
 
 impl Suite<'_> {
-    /// Every difference that the list does not explain, and every entry that explains nothing, is a failure.
-    pub fn hold(&self, cases: &[Case]) {
-        let results = self.each(cases);
-        let mut wrong = String::new();
-        let (mut straight, mut stored, mut natively, mut native) = (0, 0, 0, false);
+    /// Fails if a difference is not listed, or if a listed failure does not happen.
+    pub fn check(&self, cases: &[Case]) {
+        let results = self.run_all(cases);
+        let mut problems = String::new();
+        let mut uninterrupted = 0;
+        let mut stored = 0;
+        let mut native = 0;
+        let mut has_native = false;
         for (case, result) in cases.iter().zip(&results) {
-            straight += usize::from(result.straight.is_ok());
+            uninterrupted += usize::from(result.uninterrupted.is_ok());
             stored += usize::from(result.stored.is_ok());
-            native |= result.native.is_some();
-            natively += usize::from(matches!(result.native, Some(Ok(()))));
-            if let Some(what) = self.wrong(case, result) {
-                writeln!(wrong, "{}: {what}", case.name).unwrap();
+            has_native |= result.native.is_some();
+            native += usize::from(matches!(result.native, Some(Ok(()))));
+            if let Some(problem) = self.problem(case, result) {
+                writeln!(problems, "{}: {problem}", case.name).unwrap();
             }
         }
-        if self.all && env::var_os("ECMASCRIPT_ONLY").is_none() {
-            let known: HashSet<_> = cases.iter().map(|case| case.name.as_str()).collect();
-            for name in self.expected.names().filter(|name| !known.contains(name)) {
-                writeln!(wrong, "{name}: is listed, and there is no such file").unwrap();
+        if self.is_complete && env::var_os("ECMASCRIPT_ONLY").is_none() {
+            let names: HashSet<_> = cases.iter().map(|case| case.name.as_str()).collect();
+            for name in self.known_failures.names().filter(|name| !names.contains(name)) {
+                writeln!(problems, "{name}: is listed, but there is no such file").unwrap();
             }
         }
-        let of = cases.len();
-        let beside = if native { format!(", natively {natively}") } else { String::new() };
-        println!("{}: {of} files, {straight} pass straight through, {stored} stored at every turn{beside}", self.title);
-        assert!(wrong.is_empty(), "{}", wrong);
-        assert!(straight > 0, "nothing was run");
+        let total = cases.len();
+        let native = if has_native { format!(", {native} natively") } else { String::new() };
+        println!(
+            "{}: {total} files, {uninterrupted} pass without interruption, {stored} stored after every job{native}",
+            self.title
+        );
+        assert!(problems.is_empty(), "{problems}");
+        assert!(uninterrupted > 0, "no file passed");
     }
 
-    fn wrong(&self, case: &Case, result: &Result3) -> Option<String> {
-        let Result3 { straight, stored, native } = result;
-        if straight.is_ok() != stored.is_ok() {
-            return Some(format!("straight through {straight:?}, stored at every turn {stored:?}"));
+    fn problem(&self, case: &Case, result: &CaseResult) -> Option<String> {
+        let CaseResult { uninterrupted, stored, native } = result;
+        if uninterrupted.is_ok() != stored.is_ok() {
+            return Some(format!("without interruption {uninterrupted:?}, stored after every job {stored:?}"));
         }
-        let natively = native.as_ref().is_some_and(Result::is_err);
-        if self.expected.may(&case.name, straight.is_err(), natively) {
+        let fails_natively = native.as_ref().is_some_and(Result::is_err);
+        if self.known_failures.is_covered(&case.name, uninterrupted.is_err(), fails_natively) {
             return None;
         }
-        let listed = self.expected.entry(&case.name);
-        let why = listed.map_or("it is not listed", |entry| &entry.why);
-        if straight.is_err() != listed.is_some_and(|entry| entry.guest) {
-            return Some(format!("{straight:?} (natively {native:?}): {why}"));
+        let listed = self.known_failures.entry(&case.name);
+        let reason = listed.map_or("it is not listed", |entry| &entry.reason);
+        if uninterrupted.is_err() != listed.is_some_and(|entry| entry.guest) {
+            return Some(format!("{uninterrupted:?} (natively {native:?}): {reason}"));
         }
         match native {
             Some(native) if native.is_err() != listed.is_some_and(|entry| entry.native) => {
-                Some(format!("{straight:?}, but natively {native:?}: {why}"))
+                Some(format!("{uninterrupted:?}, but natively {native:?}: {reason}"))
             }
             _ => None,
         }
     }
 
-    fn each(&self, cases: &[Case]) -> Vec<Result3> {
+    /// Runs all cases and returns their results in the same order.
+    fn run_all(&self, cases: &[Case]) -> Vec<CaseResult> {
         let next = AtomicUsize::new(0);
-        let done = Mutex::new(Vec::new());
+        let results = Mutex::new(Vec::new());
         thread::scope(|scope| {
             for _ in 0..thread::available_parallelism().map_or(2, Into::into) {
                 scope.spawn(|| {
-                    let straight = Desk::new(false, self.library.clone());
-                    let stored = Desk::new(true, self.library.clone());
-                    let native = Native::find(self.library.clone());
+                    let uninterrupted = CaseRunner::new(false, self.harness_files.clone());
+                    let stored = CaseRunner::new(true, self.harness_files.clone());
+                    let native = Native::find(self.harness_files.clone());
                     loop {
-                        let at = next.fetch_add(1, Ordering::Relaxed);
-                        let Some(case) = cases.get(at) else { break };
+                        let index = next.fetch_add(1, Ordering::Relaxed);
+                        let Some(case) = cases.get(index) else { break };
                         let started = Instant::now();
-                        let result = Result3 {
-                            straight: straight.run(case),
+                        let result = CaseResult {
+                            uninterrupted: uninterrupted.run(case),
                             stored: stored.run(case),
-                            native: native.as_ref().map(|native| (self.natively)(native, at, case)),
+                            native: native.as_ref().map(|native| (self.run_natively)(native, index, case)),
                         };
                         if started.elapsed() > SLOW {
                             println!("{}: {:.1} s", case.name, started.elapsed().as_secs_f64());
                         }
-                        done.lock().unwrap().push((at, result));
+                        results.lock().unwrap().push((index, result));
                     }
                 });
             }
         });
-        let mut done = done.into_inner().unwrap();
-        done.sort_by_key(|(at, _)| *at);
-        done.into_iter().map(|(_, result)| result).collect()
+        let mut results = results.into_inner().unwrap();
+        results.sort_by_key(|(index, _)| *index);
+        results.into_iter().map(|(_, result)| result).collect()
     }
 }
 
-/// `ECMASCRIPT_ONLY` names a part of the files to run.
-pub fn chosen(name: &str) -> bool {
+/// Returns whether a file is to run: `ECMASCRIPT_ONLY` may hold a part of the names.
+pub fn is_chosen(name: &str) -> bool {
     env::var("ECMASCRIPT_ONLY").map_or(true, |part| name.contains(&part))
 }

@@ -1,5 +1,5 @@
-// The DOM Standard: events, targets, controllers; the Web IDL of DOMException.
-test('an event as it is made', () => {
+// Events, event targets and abort controllers of the DOM Standard, and `DOMException` of Web IDL.
+test('the properties of a new event', () => {
   const event = new Event('x', {bubbles: 1, cancelable: true});
   eq([event.type, event.bubbles, event.cancelable, event.composed, event.defaultPrevented, event.eventPhase, event.target, event.currentTarget, event.isTrusted], ['x', true, true, false, false, 0, null, null, false]);
   eq([Event.NONE, Event.CAPTURING_PHASE, Event.AT_TARGET, event.BUBBLING_PHASE], [0, 1, 2, 3]);
@@ -34,7 +34,7 @@ test('preventDefault', () => {
   before.preventDefault();
   eq(before.defaultPrevented, true, 'before it is dispatched;');
 });
-test('once, signal, and listeners that come and go meanwhile', () => {
+test('once, signal, and listeners that are added and removed during a dispatch', () => {
   const target = new EventTarget(), seen = [];
   target.addEventListener('x', () => seen.push('once'), {once: true});
   const controller = new AbortController();
@@ -51,7 +51,7 @@ test('once, signal, and listeners that come and go meanwhile', () => {
   target.dispatchEvent(new Event('x'));
   eq(seen.at(-1), 'late');
 });
-test('propagation stopped at once, and a dispatch within a dispatch', () => {
+test('stopImmediatePropagation, and a dispatch inside a dispatch', () => {
   const target = new EventTarget(), seen = [];
   target.addEventListener('x', (event) => { seen.push(1); event.stopImmediatePropagation() });
   target.addEventListener('x', () => seen.push(2));
@@ -68,14 +68,14 @@ test('propagation stopped at once, and a dispatch within a dispatch', () => {
   eq(calls.at(-1), 'refused');
   throws('TypeError', () => ring.dispatchEvent({type: 'x'}));
 });
-test('a listener that throws stops no other', () => {
+test('the other listeners are called after one has thrown', () => {
   const target = new EventTarget(), seen = [];
   target.addEventListener('x', () => { throw new Error('told on the console') });
   target.addEventListener('x', () => seen.push(1));
   eq(target.dispatchEvent(new Event('x')), true);
   eq(seen, [1]);
 });
-test('a class of its own', () => {
+test('a subclass of EventTarget', () => {
   class Bell extends EventTarget { ring() { return this.dispatchEvent(new CustomEvent('ring', {detail: 3})) } }
   const bell = new Bell();
   let heard;
@@ -109,7 +109,7 @@ test('any of several signals', () => {
   eq(AbortSignal.any([AbortSignal.abort('done'), one.signal]).reason, 'done');
   eq(AbortSignal.any([]).aborted, false);
 });
-test('a signal by time', async () => {
+test('AbortSignal.timeout', async () => {
   const signal = AbortSignal.timeout(1);
   eq(signal.aborted, false);
   await new Promise((done) => signal.addEventListener('abort', done));

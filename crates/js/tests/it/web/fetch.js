@@ -1,5 +1,5 @@
-// The Fetch Standard's Headers, Request and Response, as far as they are here.
-test('headers: names without case, values joined, sorted when listed', () => {
+// `Headers`, `Request` and `Response`: the supported part of the Fetch Standard.
+test('headers: names ignore case, values are joined, lists are sorted', () => {
   const headers = new Headers([['B', '2'], ['a', '1'], ['A', ' 3 ']]);
   eq([headers.get('a'), headers.get('b'), headers.get('c'), headers.has('A')], ['1, 3', '2', null, true]);
   eq([...headers], [['a', '1, 3'], ['b', '2']]);
@@ -9,13 +9,13 @@ test('headers: names without case, values joined, sorted when listed', () => {
   eq([...new Headers({x: 1, 'Content-Type': 'y'}).keys()], ['content-type', 'x']);
   eq([...new Headers(new Headers({q: 'r'}))], [['q', 'r']]);
 });
-test('headers: what is no name and no value', () => {
+test('headers: invalid names and values', () => {
   for (const name of ['', ' ', 'a b', 'ä', 'a:']) throws('TypeError', () => new Headers([[name, 'x']]));
   for (const value of ['a\nb', 'a\0b', '€', '\u0100']) throws('TypeError', () => new Headers({x: value}));
   for (const init of [1, 'x', null, [['a']], [['a', 'b', 'c']]]) throws('TypeError', () => new Headers(init));
   eq(new Headers({x: '\t a b \r\n'}).get('x'), 'a b');
 });
-test('headers: cookies stay apart', () => {
+test('headers: cookies are not joined', () => {
   const headers = new Headers([['set-cookie', 'a=1'], ['set-cookie', 'b=2'], ['x', 'y']]);
   eq(headers.getSetCookie(), ['a=1', 'b=2']);
   eq([...headers], [['set-cookie', 'a=1'], ['set-cookie', 'b=2'], ['x', 'y']]);
@@ -53,7 +53,7 @@ test('a response', async () => {
   eq(await new Response(new Uint8Array([0xef, 0xbb, 0xbf, 0x61])).text(), 'a');
   await rejects('SyntaxError', new Response('{').json());
 });
-test('responses that others make', async () => {
+test('Response.error, Response.redirect and Response.json', async () => {
   const made = Response.json({x: [1]}, {status: 418});
   eq([made.headers.get('content-type'), made.status, await made.text()], ['application/json', 418, '{"x":[1]}']);
   throws('TypeError', () => Response.json(undefined));
@@ -62,7 +62,7 @@ test('responses that others make', async () => {
   eq([moved.status, moved.headers.get('location')], [301, 'https://example.org/x']);
   throws('RangeError', () => Response.redirect('https://example.org', 200));
 });
-test('a body is copied when it is given', async () => {
+test('a body is copied when a response is made', async () => {
   const bytes = new Uint8Array([97]);
   const response = new Response(bytes);
   bytes[0] = 98;

@@ -1,7 +1,7 @@
-// `test` runs a function and keeps what it threw; the last line of a file asks `failures` for all of it.
+// `test` runs a function and records its error. The last line of a test file returns all errors by `failures`.
 const failed = [];
-let ran = 0;
-const waiting = [];
+let testCount = 0;
+const pending = [];
 const show = (value) => (typeof value === 'string' ? JSON.stringify(value) : typeof value === 'object' && value !== null ? JSON.stringify(value) ?? String(value) : String(value));
 const same = (a, b) => {
   if (Object.is(a, b)) return true;
@@ -9,7 +9,7 @@ const same = (a, b) => {
   const names = Object.keys(a);
   return Array.isArray(a) === Array.isArray(b) && names.length === Object.keys(b).length && names.every((name) => Object.hasOwn(b, name) && same(a[name], b[name]));
 };
-const eq = (found, wanted, what = '') => { if (!same(found, wanted)) throw new Error(`${what} ${show(found)} instead of ${show(wanted)}`); };
+const eq = (actual, expected, what = '') => { if (!same(actual, expected)) throw new Error(`${what} ${show(actual)} instead of ${show(expected)}`); };
 const throws = (name, work) => {
   let thrown;
   try { work(); } catch (error) { thrown = error; }
@@ -24,16 +24,16 @@ const rejects = async (name, promise) => {
   eq(thrown.name, name, thrown.message);
 };
 const test = (title, work) => {
-  ran++;
+  testCount++;
   const fail = (error) => failed.push(`${title}: ${error?.message ?? error}`);
   try {
     const done = work();
-    if (done instanceof Promise) waiting.push(done.catch(fail));
+    if (done instanceof Promise) pending.push(done.catch(fail));
   } catch (error) { fail(error); }
 };
 const failures = async () => {
-  await Promise.all(waiting);
-  if (ran === 0) failed.push('nothing was tested');
+  await Promise.all(pending);
+  if (testCount === 0) failed.push('no test was run');
   return failed;
 };
 0;

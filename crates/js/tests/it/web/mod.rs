@@ -1,10 +1,10 @@
-//! The globals against their standards: the web-platform tests of URLs, which come with the crate `url`, and files of our own.
-//! `scripts/ecmascript.sh` runs the web-platform tests of the others.
+//! Tests of the globals against their standards: the web-platform tests of URLs, which come with the crate `url`, and
+//! own files. `scripts/ecmascript.sh` runs the web-platform tests of the other globals.
 
-// why: what passes is counted in the test's own output.
+// why: the tests print how many cases pass.
 #![allow(clippy::print_stdout)]
 
-mod oracle;
+mod rust_reference;
 mod url;
 mod wpt;
 
@@ -15,7 +15,7 @@ use crate::support::Session;
 
 const HARNESS: &str = include_str!("harness.js");
 
-/// Runs a file to the list of what failed in it; timers go off in their order.
+/// Runs a test file and returns the tests that failed. Timers fire in their order, without waiting.
 pub fn failures(session: &mut Session, code: &str) -> Vec<String> {
     let mut outcome = session.run(code);
     loop {
@@ -23,12 +23,12 @@ pub fn failures(session: &mut Session, code: &str) -> Vec<String> {
             Outcome::Completed(Completion::Json(Value::Array(list))) => {
                 return list.iter().map(|one| one.as_str().unwrap().to_owned()).collect();
             }
-            Outcome::Waiting { owed } => {
-                let due = owed.iter().filter_map(|call| match call.call {
+            Outcome::Waiting { owed: calls } => {
+                let timers = calls.iter().filter_map(|call| match call.call {
                     Call::Timer { ms } => Some((ms, call.id)),
                     _ => None,
                 });
-                let (_, id) = due.min().unwrap();
+                let (_, id) = timers.min().unwrap();
                 outcome = session.settle(vec![(id, Ok(json!(null)))]);
             }
             other => panic!("{other:?}"),
@@ -36,37 +36,37 @@ pub fn failures(session: &mut Session, code: &str) -> Vec<String> {
     }
 }
 
-fn file(text: &str) {
+fn assert_passes(text: &str) {
     let mut session = Session::new();
     session.surroundings.fetch = true;
     session.run(HARNESS);
-    let failed = failures(&mut session, text);
-    assert!(failed.is_empty(), "{}", failed.join("\n"));
+    let failures = failures(&mut session, text);
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
 #[test]
 fn text_and_base64() {
-    file(include_str!("text.js"));
+    assert_passes(include_str!("text.js"));
 }
 
 #[test]
 fn structured_clone() {
-    file(include_str!("clone.js"));
+    assert_passes(include_str!("clone.js"));
 }
 
 #[test]
 fn events_and_abort() {
-    file(include_str!("events.js"));
+    assert_passes(include_str!("events.js"));
 }
 
 #[test]
 fn headers_requests_responses() {
-    file(include_str!("fetch.js"));
+    assert_passes(include_str!("fetch.js"));
 }
 
 #[test]
 fn timers_crypto_urls() {
-    file(include_str!("others.js"));
+    assert_passes(include_str!("others.js"));
 }
 
 #[test]

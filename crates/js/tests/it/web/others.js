@@ -1,4 +1,4 @@
-// Timers, microtasks, crypto, performance, and the parts of URLs that the data does not speak of.
+// Timers, microtasks, crypto, performance, and the parts of URLs that the shared test data does not cover.
 test('microtasks come before timers, in order', async () => {
   const seen = [];
   const over = new Promise((done) => setTimeout(() => { seen.push('timer'); done() }, 0));
@@ -8,10 +8,10 @@ test('microtasks come before timers, in order', async () => {
   await over;
   eq(seen, ['now', 'micro 1', 'promise', 'micro 2', 'timer']);
 });
-test('what is no function is refused', () => {
+test('a callback that is no function is refused', () => {
   for (const odd of [undefined, null, 'x', {}, 1]) throws('TypeError', () => queueMicrotask(odd));
 });
-test('timers take arguments, are told apart, and are cleared', async () => {
+test('timers pass arguments, have different ids, and can be cleared', async () => {
   const seen = [];
   const one = setTimeout((...rest) => seen.push(rest), 1, 'a', 2);
   const two = setTimeout(() => seen.push('never'), 1);
@@ -23,13 +23,13 @@ test('timers take arguments, are told apart, and are cleared', async () => {
   await new Promise((done) => setTimeout(done, 5));
   eq(seen, [['a', 2]]);
 });
-test('an interval goes on until it is cleared, from within too', async () => {
+test('an interval repeats until it is cleared, also by its own callback', async () => {
   let count = 0;
   await new Promise((done) => { const id = setInterval(() => { if (++count === 3) { clearInterval(id); done() } }, 1) });
   await new Promise((done) => setTimeout(done, 5));
   eq(count, 3);
 });
-test('earlier timers come first', async () => {
+test('timers fire in the order of their delays', async () => {
   const seen = [];
   await Promise.all([[3, 'c'], [1, 'a'], [2, 'b'], [1, 'a2']].map(([ms, name]) => new Promise((done) => setTimeout(() => { seen.push(name); done() }, ms * 10))));
   eq(seen, ['a', 'a2', 'b', 'c']);
@@ -48,12 +48,12 @@ test('random values', () => {
   crypto.getRandomValues(part.subarray(32));
   eq([...part.subarray(0, 32)].every((value) => value === 0), true);
 });
-test('random names', () => {
+test('randomUUID', () => {
   const names = new Set(Array.from({length: 1000}, () => crypto.randomUUID()));
   eq(names.size, 1000);
   eq([...names].every((name) => /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/.test(name)), true);
 });
-test('digests that are refused', async () => {
+test('invalid digests are refused', async () => {
   await rejects('NotSupportedError', crypto.subtle.digest('MD5', new Uint8Array(1)));
   await rejects('TypeError', crypto.subtle.digest('SHA-1', 'text'));
   await rejects('NotSupportedError', crypto.subtle.digest({}, new Uint8Array(1)));
@@ -65,7 +65,7 @@ test('performance and dates agree', () => {
   const before = Date.now(), now = performance.timeOrigin + performance.now(), after = Date.now();
   eq(now >= before - 1 && now <= after + 1, true);
 });
-test('URL: what is refused, and what can be asked first', () => {
+test('URL: invalid URLs, and URL.canParse', () => {
   for (const given of [['x'], [''], ['http://'], ['//a'], ['/p', 'x'], ['http://a b/'], ['http://[::1'], ['http://1.2.3.256'], ['http://a:65536'], ['https://exa%23mple.org']]) { throws('TypeError', () => new URL(...given)); eq([URL.canParse(...given), URL.parse(...given)], [false, null]); }
   eq([URL.canParse('/p', 'http://h'), URL.parse('/p', 'http://h').href], [true, 'http://h/p']);
   throws('TypeError', () => URL('http://h'));
@@ -73,7 +73,7 @@ test('URL: what is refused, and what can be asked first', () => {
   eq([String(url), JSON.stringify(url), url.origin, Object.prototype.toString.call(url)], ['http://h/?a=1', '"http://h/?a=1"', 'http://h', '[object URL]']);
   eq([new URL('blob:https://h:1/x').origin, new URL('data:x').origin, new URL('file:///x').origin], ['https://h:1', 'null', 'null']);
 });
-test('URL: its parameters follow it, and it follows them', () => {
+test('URL: changes of the URL and of its searchParams are visible in both', () => {
   const url = new URL('http://h/?a=1&b=2#f'), params = url.searchParams;
   eq(url.searchParams === params, true);
   params.append('c', 'ä +&');
@@ -85,7 +85,7 @@ test('URL: its parameters follow it, and it follows them', () => {
   url.search = '';
   eq(url.href, 'http://h/#f');
 });
-test('URLSearchParams: what it is made of', () => {
+test('URLSearchParams: the forms of its constructor argument', () => {
   for (const [init, text] of [['', ''], ['?a=b', 'a=b'], ['??a', '%3Fa='], ['a=b=c', 'a=b%3Dc'], ['&&a&', 'a='], ['a+b=%20', 'a+b=+'], ['%zz=%', '%25zz=%25'], ['=', '='], [[['a', 'b'], ['a', 'c']], 'a=b&a=c'], [{x: 1, y: null}, 'x=1&y=null'], [new URLSearchParams('q=1'), 'q=1'], [new Map([['m', '2']]), 'm=2'], ['a=\ud800', 'a=%EF%BF%BD'], [undefined, ''], [null, 'null=']]) eq(String(new URLSearchParams(init)), text, String(init));
   for (const init of [[['a']], [['a', 'b', 'c']], [1]]) throws('TypeError', () => new URLSearchParams(init));
   throws('TypeError', () => new URLSearchParams({[Symbol('s')]: 1}));

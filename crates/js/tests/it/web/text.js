@@ -1,8 +1,8 @@
-// The Encoding Standard, and forgiving base64 of the Infra Standard.
+// `TextEncoder` and `TextDecoder` (the Encoding Standard), `atob` and `btoa` (forgiving base64 of the Infra Standard).
 const bytes = (...list) => new Uint8Array(list);
 const decode = (list, label, options) => new TextDecoder(label, options).decode(bytes(...list));
 
-test('TextEncoder is utf-8 and nothing else', () => {
+test('TextEncoder supports only utf-8', () => {
   eq(new TextEncoder().encoding, 'utf-8');
   eq(new TextEncoder('utf-16').encoding, 'utf-8');
   eq([...new TextEncoder().encode()], []);
@@ -10,11 +10,11 @@ test('TextEncoder is utf-8 and nothing else', () => {
   eq([...new TextEncoder().encode('aä€😀')], [97, 195, 164, 226, 130, 172, 240, 159, 152, 128]);
   eq(Object.prototype.toString.call(new TextEncoder()), '[object TextEncoder]');
 });
-test('halves of characters are encoded as U+FFFD', () => {
+test('lone surrogates are encoded as U+FFFD', () => {
   for (const text of ['\ud800', '\udc00', 'a\ud800b', '\udc00\ud800', '\ud800\ud800\udc00'])
     eq(new TextDecoder().decode(new TextEncoder().encode(text)), text.toWellFormed());
 });
-test('encodeInto writes whole characters and says how many', () => {
+test('encodeInto writes whole characters and returns their number', () => {
   for (const [source, room, read, written] of [['Hi', 3, 2, 2], ['Hi', 1, 1, 1], ['😀', 4, 2, 4], ['😀', 3, 0, 0], ['a€b', 4, 2, 4], ['\ud800x', 3, 1, 3], ['', 5, 0, 0], ['é', 1, 0, 0]]) {
     const into = new Uint8Array(room);
     eq(new TextEncoder().encodeInto(source, into), {read, written}, source);
@@ -34,13 +34,13 @@ test('fields', () => {
   const decoder = new TextDecoder('utf-8', {fatal: 1, ignoreBOM: 'x'});
   eq([decoder.fatal, decoder.ignoreBOM, new TextDecoder().fatal, new TextDecoder().ignoreBOM], [true, true, false, false]);
 });
-test('bytes that are no text, in utf-8', () => {
+test('invalid utf-8', () => {
   for (const [list, text] of [[[0xff], '\ufffd'], [[0xc0], '\ufffd'], [[0xc0, 0x00], '\ufffd\0'], [[0xc0, 0x80], '\ufffd\ufffd'], [[0xe2, 0x82], '\ufffd'], [[0xe2, 0x82, 0x41], '\ufffdA'], [[0xf0, 0x9f, 0x98], '\ufffd'], [[0xed, 0xa0, 0x80], '\ufffd\ufffd\ufffd'], [[0xf4, 0x90, 0x80, 0x80], '\ufffd\ufffd\ufffd\ufffd'], [[0xf0, 0x80, 0x80, 0x80], '\ufffd\ufffd\ufffd\ufffd'], [[0xe0, 0x80, 0x80], '\ufffd\ufffd\ufffd'], [[0xfe, 0xfe], '\ufffd\ufffd']]) {
     eq(decode(list), text, list.join());
     throws('TypeError', () => decode(list, 'utf-8', {fatal: true}));
   }
 });
-test('the mark of the byte order', () => {
+test('the byte order mark', () => {
   eq(decode([0xef, 0xbb, 0xbf, 0x61]), 'a');
   eq(decode([0xef, 0xbb, 0xbf, 0x61], 'utf-8', {ignoreBOM: true}), '\ufeffa');
   eq(decode([0xef, 0xbb, 0xbf, 0xef, 0xbb, 0xbf]), '\ufeff');
@@ -63,7 +63,7 @@ test('windows-1252', () => {
   eq(decode(Array.from({length: 32}, (_, i) => 0x80 + i), 'windows-1252'), high);
   eq(decode(Array.from({length: 96}, (_, i) => 0xa0 + i), 'latin1'), String.fromCharCode(...Array.from({length: 96}, (_, i) => 0xa0 + i)));
 });
-test('a stream may be cut anywhere', () => {
+test('a stream may be split at any byte', () => {
   const whole = new TextEncoder().encode('aä€😀\ufeffz');
   for (const [label, all] of [['utf-8', whole], ['utf-16le', bytes(0x61, 0, 0x3d, 0xd8, 0, 0xde, 0xac, 0x20)]]) {
     const wanted = new TextDecoder(label).decode(all);
@@ -73,14 +73,14 @@ test('a stream may be cut anywhere', () => {
     }
   }
 });
-test('after an error a decoder starts anew', () => {
+test('a decoder starts again after an error', () => {
   const decoder = new TextDecoder('utf-8', {fatal: true});
   throws('TypeError', () => decoder.decode(bytes(0xff)));
   eq(decoder.decode(bytes(0x41)), 'A');
   throws('TypeError', () => { decoder.decode(bytes(0xe2), {stream: true}); decoder.decode(); });
   eq(decoder.decode(bytes(0x42)), 'B');
 });
-test('what is decoded', () => {
+test('the types that can be decoded', () => {
   const all = bytes(0, 97, 98, 99, 0);
   eq(new TextDecoder().decode(all.buffer), '\0abc\0');
   eq(new TextDecoder().decode(new DataView(all.buffer, 1, 3)), 'abc');
@@ -94,7 +94,7 @@ test('btoa', () => {
   for (const text of ['€', 'ab\u0100', '\ud800']) eq(throws('InvalidCharacterError', () => btoa(text)) instanceof DOMException, true);
   throws('TypeError', () => btoa());
 });
-test('atob forgives what the standard forgives', () => {
+test('atob accepts what the standard accepts', () => {
   for (const [coded, text] of [['', ''], ['abcd', 'i\xb7\x1d'], [' abcd', 'i\xb7\x1d'], ['ab\t\ncd', 'i\xb7\x1d'], ['ab', 'i'], ['abc', 'i\xb7'], ['ab==', 'i'], ['abc=', 'i\xb7'], ['ab= =', 'i'], ['AA', '\0'], ['//A=', '\xff\xf0'], [null, '\x9e\xe9e'], ['12', '\xd7'], ['a\f\r b', 'i'], ['NaN', '\x35\xa3']]) eq(atob(coded), text, coded);
   for (const coded of ['a', 'abcde', 'ab=', 'a=', '=', '==', '====', 'abcd=', 'abcd==', 'abc==', 'ab==c', 'a=b=', 'ab_-', 'ab\u00a0cd', 'äbcd', ' ', '\x0bab'].filter((coded) => coded !== ' ')) throws('InvalidCharacterError', () => atob(coded));
   eq(atob(' '), '');

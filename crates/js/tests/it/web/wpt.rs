@@ -1,5 +1,5 @@
-//! The web-platform tests of the globals, as Node's sources carry them: `WPT` names the folder that `scripts/ecmascript.sh` has
-//! unpacked. Each file is run on a heap with the suite's own harness, stored and restored at every await.
+//! The web-platform tests of the globals, from the sources of Node. `WPT` is the folder that `scripts/ecmascript.sh`
+//! has unpacked. Each file runs on a heap with the suite's own harness, which is stored and loaded at every await.
 
 use std::collections::{BTreeSet, HashMap};
 use std::env;
@@ -10,11 +10,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::ecmascript::desk::{Case, Desk, Wanted};
-use crate::ecmascript::suite::chosen;
+use crate::ecmascript::case_runner::{Case, CaseRunner, Expectation};
+use crate::ecmascript::suite::is_chosen;
 
-const EXPECTED: &str = include_str!("wpt.txt");
-/// What is run, and in it what is not, with the reason.
+const KNOWN_FAILURES: &str = include_str!("wpt.txt");
+/// The beginnings of the names of files that are run.
 const FOLDERS: &[&str] = &[
     "url/",
     "encoding/",
@@ -28,6 +28,7 @@ const FOLDERS: &[&str] = &[
     "WebCryptoAPI/randomUUID",
 ];
 const OTHER_ENCODINGS: &str = "utf-8, utf-16 and windows-1252 are here, and no other encoding";
+/// Parts of names of files that are not run all the same, with the reason.
 const LEFT_OUT: &[(&str, &str)] = &[
     ("idlharness", "needs the descriptions of interfaces that are not here"),
     ("encoding/streams/", "no streams"),
@@ -40,8 +41,8 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("encoding/replacement-encodings", OTHER_ENCODINGS),
     ("scrolling", "needs a page"),
 ];
-/// Data that tests ask for by `fetch`.
-const DATA: &[(&str, &str)] = &[
+/// Files that tests read by `fetch`: the name in the test, and the path in the suite.
+const DATA_FILES: &[(&str, &str)] = &[
     ("resources/urltestdata.json", "url/resources/urltestdata.json"),
     ("resources/urltestdata-javascript-only.json", "url/resources/urltestdata-javascript-only.json"),
     ("resources/setters_tests.json", "url/resources/setters_tests.json"),
@@ -50,13 +51,14 @@ const DATA: &[(&str, &str)] = &[
     ("../../../fetch/data-urls/resources/base64.json", "fetch/data-urls/resources/base64.json"),
 ];
 
-/// Before the suite's harness, and after it: a page that is none, and a report of each test.
+/// Runs before the suite's harness: defines the parts of a page that it expects.
 const BEFORE: &str = "
     globalThis.self = globalThis;
     globalThis.Blob = class Blob {}; globalThis.File = class File {};
     globalThis.location = {search: '', href: 'https://web-platform.test/', pathname: '/'};
     globalThis.GLOBAL = {isWindow: () => false, isWorker: () => false, isShadowRealm: () => false};
     0";
+/// Runs after the suite's harness: prints a report of each test.
 const AFTER: &str = "
     setup({explicit_done: true});
     globalThis.wholeSuite = new Promise((over) => add_completion_callback(over));
@@ -67,78 +69,87 @@ const AFTER: &str = "
 #[ignore = "needs the web-platform tests, which scripts/ecmascript.sh fetches"]
 fn web_platform_tests() {
     let root = PathBuf::from(env::var_os("WPT").unwrap());
-    let mut listed = listed();
-    // `file: "beginning*` stands for all tests whose names begin so.
+    let mut listed = known_failures();
+    // An entry `file: "beginning*` covers all tests whose names begin like this.
     let groups: Vec<String> = listed.keys().filter_map(|name| name.strip_suffix('*')).map(str::to_owned).collect();
-    let mut met = BTreeSet::new();
-    let from = root.clone();
-    let desk = Desk::new(true, Arc::new(move |name| text(&from, name)));
-    let (mut passed, mut of, mut files, mut wrong) = (0, 0, 0, String::new());
+    let mut used_groups = BTreeSet::new();
+    let harness_root = root.clone();
+    let runner = CaseRunner::new(true, Arc::new(move |name| harness_text(&harness_root, name)));
+    let mut passed = 0;
+    let mut total = 0;
+    let mut files = 0;
+    let mut problems = String::new();
     for name in names(&root) {
         files += 1;
-        let said = desk.said(&case(&root, &name));
-        let results: Vec<Value> = said
+        let console = runner.console_of(&case(&root, &name));
+        let results: Vec<Value> = console
             .as_deref()
             .unwrap_or_default()
             .lines()
             .filter_map(|line| serde_json::from_str(line.strip_prefix("WPT ")?).ok())
             .collect();
         if results.is_empty() && listed.remove(&name).is_none() {
-            writeln!(wrong, "{name}").unwrap();
-            println!("{name} has no result: {said:?}");
+            writeln!(problems, "{name}").unwrap();
+            println!("{name} has no result: {console:?}");
         }
         for result in results {
-            of += 1;
+            total += 1;
             let title = format!("{name}: {}", result[0]);
             let failed = result[1] != 0;
             passed += usize::from(!failed);
             let group = groups.iter().find(|group| title.starts_with(group.as_str()));
             let entry = match group {
                 Some(group) => {
-                    met.insert(group.clone());
-                    Some("a group of them".to_owned())
+                    used_groups.insert(group.clone());
+                    Some("as part of a group".to_owned())
                 }
                 None => listed.remove(&title),
             };
             match (failed, entry) {
                 (true, None) => {
-                    writeln!(wrong, "{title}").unwrap();
+                    writeln!(problems, "{title}").unwrap();
                     println!("{title}: {}", result[2]);
                 }
-                (false, Some(why)) => writeln!(wrong, "{title} passes, and is listed: {why}").unwrap(),
+                (false, Some(reason)) => writeln!(problems, "{title} passes, but is listed: {reason}").unwrap(),
                 _ => {}
             }
         }
     }
-    println!("web-platform tests: {files} files, {passed} of {of} tests pass");
-    listed.retain(|name, _| name.strip_suffix('*').is_none_or(|group| !met.contains(group)));
+    println!("web-platform tests: {files} files, {passed} of {total} tests pass");
+    listed.retain(|name, _| name.strip_suffix('*').is_none_or(|group| !used_groups.contains(group)));
     if env::var_os("ECMASCRIPT_ONLY").is_none() {
-        assert!(listed.is_empty(), "listed, and not there: {listed:#?}");
+        assert!(listed.is_empty(), "listed, but there is no such test: {listed:#?}");
     }
-    assert!(wrong.is_empty() && passed > 0, "{wrong}");
+    assert!(problems.is_empty() && passed > 0, "{problems}");
 }
 
-fn listed() -> HashMap<String, String> {
-    let (mut found, mut why) = (HashMap::new(), "");
-    for line in EXPECTED.lines().filter(|line| !line.is_empty() && !line.starts_with("# ")) {
+/// Returns the reason for each listed test.
+fn known_failures() -> HashMap<String, String> {
+    let mut reasons = HashMap::new();
+    let mut section_reason = "";
+    for line in KNOWN_FAILURES.lines().filter(|line| !line.is_empty() && !line.starts_with("# ")) {
         match line.strip_prefix("## ") {
-            Some(reason) => why = reason,
-            None => assert!(found.insert(line.to_owned(), why.to_owned()).is_none(), "{line} is listed twice"),
+            Some(reason) => section_reason = reason,
+            None => {
+                let earlier = reasons.insert(line.to_owned(), section_reason.to_owned());
+                assert!(earlier.is_none(), "{line} is listed twice");
+            }
         }
     }
-    found
+    reasons
 }
 
+/// Returns the names of the files to run.
 fn names(root: &Path) -> BTreeSet<String> {
     let all = crate::ecmascript::quickjs::files(root);
     let names = all.iter().map(|path| path.strip_prefix(root).unwrap().to_str().unwrap().to_owned());
     names
         .filter(|name| name.ends_with(".any.js") && FOLDERS.iter().any(|folder| name.starts_with(folder)))
-        .filter(|name| chosen(name) && LEFT_OUT.iter().all(|(part, _)| !name.contains(part)))
+        .filter(|name| is_chosen(name) && LEFT_OUT.iter().all(|(part, _)| !name.contains(part)))
         .collect()
 }
 
-/// Its scripts before it, and its end after it: no test is added any more, and all of them are waited for.
+/// Returns the case of a file: its scripts run before it, and its end waits for all tests.
 fn case(root: &Path, name: &str) -> Case {
     let source = fs::read_to_string(root.join(name)).unwrap();
     let mut harness: Vec<String> =
@@ -152,18 +163,19 @@ fn case(root: &Path, name: &str) -> Case {
         harness.push(path.to_str().unwrap().to_owned());
     }
     let source = format!("{source}\n;done(); await wholeSuite; 0");
-    Case { name: name.to_owned(), harness, source, wanted: Wanted::Completes }
+    Case { name: name.to_owned(), harness, source, expectation: Expectation::Completes }
 }
 
-fn text(root: &Path, name: &str) -> String {
+/// Returns the text of a harness file.
+fn harness_text(root: &Path, name: &str) -> String {
     match name {
         "<before>" => BEFORE.to_owned(),
         "<after>" => AFTER.to_owned(),
         "<data>" => {
             let mut files = serde_json::Map::new();
-            for (asked, path) in DATA {
+            for (name, path) in DATA_FILES {
                 if let Ok(content) = fs::read_to_string(root.join(path)) {
-                    files.insert((*asked).to_owned(), Value::String(content));
+                    files.insert((*name).to_owned(), Value::String(content));
                 }
             }
             let files = Value::Object(files);

@@ -13,17 +13,17 @@ use super::*;
 use crate::harness;
 
 #[path = "../../../../js/build/guest.rs"]
-#[allow(dead_code)] // what only `build.rs` needs
+#[allow(dead_code)] // only `build.rs` needs the rest
 mod guest;
 
 /// Every address after the stack differs.
-const OTHER: guest::Build = guest::Build { code: &["-O1"], stack_bytes: 5 << 20, memory_bytes: 6 << 20 };
+const OTHER: guest::Build = guest::Build { compiler_flags: &["-O1"], stack_bytes: 5 << 20, memory_bytes: 6 << 20 };
 
 /// An engine that an earlier release could have had. The compiler's own cache makes repeated runs cheap.
 fn other_guest() -> Vec<u8> {
     let crate_js = Path::new(env!("CARGO_MANIFEST_DIR")).join("../js").canonicalize().unwrap();
     let work = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("another-guest");
-    guest::make(&guest::Places::of(&crate_js, work).unwrap(), &OTHER).unwrap()
+    guest::build_guest(&guest::BuildPaths::for_crate(&crate_js, work).unwrap(), &OTHER).unwrap()
 }
 
 const MAKE: &str = "

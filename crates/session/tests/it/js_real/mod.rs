@@ -103,7 +103,7 @@ impl RealProcess {
 
 pub fn settings() -> js::Settings {
     let code = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("js-code");
-    js::Settings { code: Some(code), threads: 2, ..js::Settings::default() }
+    js::Settings { code_cache: Some(code), threads: 2, ..js::Settings::default() }
 }
 
 pub fn code(code: &str) -> RunJsRequest {

@@ -1,4 +1,4 @@
-//! Objects that are damaged, swapped or made up: each is refused by name, and none becomes another heap.
+//! Objects that are damaged, swapped or invented: each is refused by its key, and none becomes another heap.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::support::{LIMITS, Session, settings, wait};
 
 #[test]
-fn a_damaged_object_is_never_a_heap() {
+fn a_damaged_object_is_refused_and_named() {
     let mut session = Session::new();
     session.run("let a = 'one'");
     let parent = session.head.unwrap();
@@ -20,9 +20,9 @@ fn a_damaged_object_is_never_a_heap() {
     let chain = session.chain();
     assert_eq!(chain.len(), 2);
     let fresh = Arc::new(Engine::start(&settings()).unwrap());
-    let refused = |objects: Vec<Vec<u8>>, expected: Error, what: &str| {
-        let error = wait(fresh.admit(key, objects)).expect_err(what);
-        assert_eq!(format!("{error:?}"), format!("{expected:?}"), "{what}");
+    let assert_refused = |objects: Vec<Vec<u8>>, expected: Error, case: &str| {
+        let error = wait(fresh.admit(key, objects)).expect_err(case);
+        assert_eq!(format!("{error:?}"), format!("{expected:?}"), "{case}");
         let step = Step {
             heap: Some(key),
             input: Input::Evaluate { code: "1".into() },
@@ -31,33 +31,35 @@ fn a_damaged_object_is_never_a_heap() {
             stop: Stop::default(),
             turns: None,
         };
-        assert!(matches!(wait(fresh.step(step)), Err(Error::Absent(absent)) if absent == key), "{what}");
+        assert!(matches!(wait(fresh.step(step)), Err(Error::Absent(absent)) if absent == key), "{case}");
     };
-    // Whichever of the two is damaged is named, also where its own word for itself is what changed.
-    for (which, named) in [(0, parent), (1, key)] {
-        for at in (0..42).chain((42..chain[which].len()).step_by(7)) {
+    // The error names the damaged object, also if the damage is in the key that the object holds.
+    for (index, expected_key) in [(0, parent), (1, key)] {
+        for at in (0..42).chain((42..chain[index].len()).step_by(7)) {
             let mut damaged = chain.clone();
-            damaged[which][at] ^= 0x10;
-            refused(damaged, Error::Damaged(named), &format!("byte {at} of object {which} changed"));
+            damaged[index][at] ^= 0x10;
+            let case = format!("byte {at} of object {index} changed");
+            assert_refused(damaged, Error::Damaged(expected_key), &case);
         }
-        for length in [0, 1, 9, 41, 42, 115, 116, chain[which].len() - 1] {
+        for length in [0, 1, 9, 41, 42, 115, 116, chain[index].len() - 1] {
             let mut cut = chain.clone();
-            cut[which].truncate(length);
-            refused(cut, Error::Damaged(named), &format!("object {which} cut to {length}"));
+            cut[index].truncate(length);
+            let case = format!("object {index} cut to {length}");
+            assert_refused(cut, Error::Damaged(expected_key), &case);
         }
     }
-    refused(vec![chain[1].clone()], Error::Absent(parent), "its parent is missing");
-    refused(vec![chain[1].clone(), chain[0].clone()], Error::Absent(parent), "out of order");
-    refused(vec![chain[0].clone()], Error::Damaged(key), "another heap");
-    refused(vec![chain[0].clone(), chain[0].clone()], Error::Damaged(parent), "twice the same");
-    refused(vec![b"TOKAHEAP".to_vec()], Error::Damaged(key), "no more than the magic");
+    assert_refused(vec![chain[1].clone()], Error::Absent(parent), "its parent is missing");
+    assert_refused(vec![chain[1].clone(), chain[0].clone()], Error::Absent(parent), "out of order");
+    assert_refused(vec![chain[0].clone()], Error::Damaged(key), "another heap");
+    assert_refused(vec![chain[0].clone(), chain[0].clone()], Error::Damaged(parent), "the same object twice");
+    assert_refused(vec![b"TOKAHEAP".to_vec()], Error::Damaged(key), "only the magic number");
     wait(fresh.admit(key, chain)).unwrap();
     session.engine = fresh;
     assert_eq!(session.json("[a, b]"), json!(["one", "two"]));
 }
 
 #[test]
-fn what_is_no_engine_is_refused() {
+fn bytes_that_are_no_engine_are_refused() {
     let session = Session::new();
     let guest = session.engine.guest().to_vec();
     let mut cut = guest.clone();
@@ -67,20 +69,20 @@ fn what_is_no_engine_is_refused() {
     for byte in &mut flipped[middle..middle + 64] {
         *byte = !*byte;
     }
-    for (what, bytes) in [
+    for (case, bytes) in [
         ("nothing", vec![]),
         ("words", b"not an engine".to_vec()),
         ("an empty module", b"\0asm\x01\0\0\0".to_vec()),
-        ("half of one", cut),
-        ("a broken one", flipped),
+        ("half of an engine", cut),
+        ("an engine with flipped bytes", flipped),
     ] {
-        let error = wait(session.engine.admit_engine(bytes)).expect_err(what);
-        assert!(matches!(error, Error::NotAnEngine), "{what}: {error}");
+        let error = wait(session.engine.admit_engine(bytes)).expect_err(case);
+        assert!(matches!(error, Error::NotAnEngine), "{case}: {error}");
     }
 }
 
 #[test]
-fn a_heap_that_is_not_here_is_absent_not_fresh() {
+fn an_unknown_heap_is_absent_and_not_replaced_by_a_fresh_one() {
     let mut session = Session::new();
     let unknown = Digest::of(b"no such heap");
     session.head = Some(unknown);

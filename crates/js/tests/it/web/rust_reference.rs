@@ -1,4 +1,4 @@
-//! Random input, and what Rust makes of the same: decoders, base64, digests.
+//! Decoders, base64 and digests on random input, compared with Rust's results.
 
 use std::cell::RefCell;
 
@@ -10,26 +10,27 @@ use sha2::Digest as _;
 
 use crate::support::Session;
 
-/// Bytes as a list; those that begin and end characters are drawn often.
+/// Generates bytes. Those that begin and end characters are frequent.
 fn bytes() -> impl Strategy<Value = Vec<u8>> {
     let byte =
         prop_oneof![any::<u8>(), 0x80_u8..0xc0, 0xc0_u8..=0xff, 0x20_u8..0x7f, Just(0xed), Just(0xf0), Just(0xf4)];
     vec(byte, 0..40)
 }
 
-fn check(code: &str, wanted: impl Fn(&[u8]) -> Value) {
+/// Compares the code's result for random bytes with the reference.
+fn check(code: &str, reference: impl Fn(&[u8]) -> Value) {
     let mut session = Session::new();
     session.run(&format!("const work = (list) => {{ const bytes = new Uint8Array(list); {code} }}"));
     let heap = session.head;
     let session = RefCell::new(session);
     let mut runner = TestRunner::new(Config { failure_persistence: None, cases: 4, ..Config::default() });
-    // A step for each list would take long: a hundred of them are one case.
+    // A step for each list would take too long, so a case has a hundred lists.
     let result = runner.run(&vec(bytes(), 100), |lists| {
         let mut session = session.borrow_mut();
         session.head = heap;
-        let found = session.json(&format!("{}.map(work)", json!(lists)));
-        for (list, found) in lists.iter().zip(found.as_array().unwrap()) {
-            prop_assert_eq!(found, &wanted(list), "{:?}", list);
+        let results = session.json(&format!("{}.map(work)", json!(lists)));
+        for (list, result) in lists.iter().zip(results.as_array().unwrap()) {
+            prop_assert_eq!(result, &reference(list), "{:?}", list);
         }
         Ok(())
     });
@@ -37,23 +38,23 @@ fn check(code: &str, wanted: impl Fn(&[u8]) -> Value) {
 }
 
 #[test]
-fn utf8_as_rust_reads_it() {
+fn utf8_is_decoded_as_in_rust() {
     check("return new TextDecoder('utf-8', {ignoreBOM: true}).decode(bytes)", |bytes| {
         json!(String::from_utf8_lossy(bytes))
     });
 }
 
 #[test]
-fn utf16_as_rust_reads_it() {
-    for (label, read) in [("le", u16::from_le_bytes as fn([u8; 2]) -> u16), ("be", u16::from_be_bytes)] {
+fn utf16_is_decoded_as_in_rust() {
+    for (label, read_unit) in [("le", u16::from_le_bytes as fn([u8; 2]) -> u16), ("be", u16::from_be_bytes)] {
         check(&format!("return new TextDecoder('utf-16{label}', {{ignoreBOM: true}}).decode(bytes)"), |bytes| {
             let (units, rest) = bytes.as_chunks::<2>();
-            let mut text: String = char::decode_utf16(units.iter().map(|unit| read(*unit)))
-                .map(|one| one.unwrap_or(char::REPLACEMENT_CHARACTER))
+            let mut text: String = char::decode_utf16(units.iter().map(|unit| read_unit(*unit)))
+                .map(|character| character.unwrap_or(char::REPLACEMENT_CHARACTER))
                 .collect();
-            // One replacement for a half of a character and a byte that are left together.
-            let half = units.last().is_some_and(|unit| (0xd800..0xdc00).contains(&read(*unit)));
-            if !rest.is_empty() && !half {
+            // Half a surrogate pair and a single byte at the end together give one replacement character.
+            let ends_with_half_pair = units.last().is_some_and(|unit| (0xd800..0xdc00).contains(&read_unit(*unit)));
+            if !rest.is_empty() && !ends_with_half_pair {
                 text.push(char::REPLACEMENT_CHARACTER);
             }
             json!(text)
@@ -62,7 +63,7 @@ fn utf16_as_rust_reads_it() {
 }
 
 #[test]
-fn base64_there_and_back() {
+fn base64_equals_rust_and_is_decoded_again() {
     check(
         "const text = String.fromCharCode(...bytes); const coded = btoa(text); return [coded, atob(coded) === text, atob(coded.replaceAll('=', '')) === text]",
         |bytes| json!([base64(bytes), true, true]),
@@ -70,7 +71,7 @@ fn base64_there_and_back() {
 }
 
 #[test]
-fn digests_as_rust_makes_them() {
+fn digests_equal_those_of_rust() {
     let mut session = Session::new();
     let code = |name: &str, length: usize| {
         format!(
@@ -80,13 +81,13 @@ fn digests_as_rust_makes_them() {
     for length in [0, 1, 55, 56, 63, 64, 65, 111, 112, 127, 128, 129, 1000] {
         let bytes: Vec<u8> = (0..length).map(|i| (i * 7) as u8).collect();
         let hex = |digest: &[u8]| json!(digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
-        for (name, wanted) in [
+        for (name, expected) in [
             ("SHA-1", hex(&sha1::Sha1::digest(&bytes))),
             ("SHA-256", hex(&sha2::Sha256::digest(&bytes))),
             ("SHA-384", hex(&sha2::Sha384::digest(&bytes))),
             ("SHA-512", hex(&sha2::Sha512::digest(&bytes))),
         ] {
-            assert_eq!(session.json(&code(name, length)), wanted, "{name} of {length}");
+            assert_eq!(session.json(&code(name, length)), expected, "{name} of {length}");
         }
     }
 }

@@ -1,56 +1,59 @@
-//! The list of files that do not do what they should, with a reason for each.
-//! Invariant: an entry that is no longer true is a failure, as a file that fails without an entry is.
+//! The list of conformance files that fail, with a reason for each.
+//! Invariant: an entry whose file passes is a failure, like a file that fails without an entry.
 
 use std::collections::HashMap;
 
-/// `## guest: why` holds for what only our engine fails, `## both: why` for what the native one fails, too, and
-/// `## native: why` for what only that one does; the names below are files. A name with stars stands for many files, of which
-/// some may pass.
-pub struct Expected {
-    files: HashMap<String, Entry>,
-    many: Vec<(String, Entry)>,
+/// A heading `## guest: reason` stands above files that only the guest fails, `## both: reason` above files that the
+/// native build fails, too, and `## native: reason` above files that only the native build fails. A name with stars
+/// covers many files, of which some may pass.
+pub struct KnownFailures {
+    files: HashMap<String, KnownFailure>,
+    /// The names with stars.
+    patterns: Vec<(String, KnownFailure)>,
 }
 
+/// Where a file fails, and why.
 #[derive(Debug, Clone)]
-pub struct Entry {
+pub struct KnownFailure {
     pub guest: bool,
     pub native: bool,
-    pub why: String,
+    pub reason: String,
 }
 
-impl Expected {
+impl KnownFailures {
     pub fn read(text: &str) -> Self {
-        let (mut files, mut many) = (HashMap::new(), Vec::new());
-        let mut section: Option<Entry> = None;
+        let mut files = HashMap::new();
+        let mut patterns = Vec::new();
+        let mut section: Option<KnownFailure> = None;
         for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
-            if let Some(head) = line.strip_prefix("## ") {
-                let (which, why) = head.split_once(": ").unwrap_or_else(|| panic!("no reason: {line}"));
-                let (guest, native) = match which {
+            if let Some(heading) = line.strip_prefix("## ") {
+                let (place, reason) = heading.split_once(": ").unwrap_or_else(|| panic!("no reason: {line}"));
+                let (guest, native) = match place {
                     "both" => (true, true),
                     "guest" => (true, false),
                     "native" => (false, true),
                     _ => panic!("neither guest nor native nor both: {line}"),
                 };
-                section = Some(Entry { guest, native, why: why.to_owned() });
+                section = Some(KnownFailure { guest, native, reason: reason.to_owned() });
             } else if !line.starts_with('#') {
                 let entry = section.clone().unwrap_or_else(|| panic!("no reason above {line}"));
                 if line.contains('*') {
-                    many.push((line.to_owned(), entry));
+                    patterns.push((line.to_owned(), entry));
                 } else {
                     assert!(files.insert(line.to_owned(), entry).is_none(), "{line} is listed twice");
                 }
             }
         }
-        Self { files, many }
+        Self { files, patterns }
     }
 
-    pub fn entry(&self, name: &str) -> Option<&Entry> {
+    pub fn entry(&self, name: &str) -> Option<&KnownFailure> {
         self.files.get(name)
     }
 
-    /// Whether a file may fail so, being one of many.
-    pub fn may(&self, name: &str, guest: bool, native: bool) -> bool {
-        self.many
+    /// Returns whether a pattern with these places covers the file.
+    pub fn is_covered(&self, name: &str, guest: bool, native: bool) -> bool {
+        self.patterns
             .iter()
             .any(|(pattern, entry)| (entry.guest, entry.native) == (guest, native) && matches(pattern, name))
     }
@@ -60,7 +63,7 @@ impl Expected {
     }
 }
 
-/// A star is any text.
+/// Returns whether the pattern covers the name. A star stands for any text.
 fn matches(pattern: &str, name: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == name,
@@ -71,7 +74,7 @@ fn matches(pattern: &str, name: &str) -> bool {
 }
 
 #[test]
-fn a_star_is_any_text() {
+fn a_star_matches_any_text() {
     assert!(matches("a/*-b*.js", "a/x-by.js") && matches("*", "") && matches("x", "x"));
     assert!(!matches("a/*-b*.js", "a/x.js") && !matches("*c", "ab"));
 }

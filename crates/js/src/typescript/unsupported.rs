@@ -1,13 +1,14 @@
-//! What cannot be blanked, because it does something when it runs; and what to write instead.
-//! Invariant: every refusal is a `SyntaxError` with the caller's own line, like the engine's.
+//! The syntax that cannot be removed because it does something at run time, and the messages that say what to write
+//! instead.
+//! Invariant: every such message is a `SyntaxError` with the caller's own line, like the errors of the engine.
 
 use ports::scripts::Thrown;
 
-/// The name that the engine gives a run's source in its stacks.
-const SOURCE: &str = "run.js";
+/// The name that the engine gives the source of a run in stack traces.
+const SOURCE_NAME: &str = "run.js";
 
 #[derive(Debug, Clone, Copy)]
-pub enum Refusal {
+pub enum UnsupportedSyntax {
     Enum,
     Namespace,
     ParameterProperty,
@@ -18,9 +19,9 @@ pub enum Refusal {
     Assertion,
 }
 
-impl Refusal {
-    pub fn at(self, source: &str, place: u32) -> Thrown {
-        at(source, place as usize, self.message())
+impl UnsupportedSyntax {
+    pub fn to_error(self, source: &str, at: u32) -> Thrown {
+        syntax_error(source, at as usize, self.message())
     }
 
     fn message(self) -> &'static str {
@@ -39,14 +40,15 @@ impl Refusal {
     }
 }
 
-pub fn at(source: &str, place: usize, message: &str) -> Thrown {
-    let before = source.get(..place).unwrap_or(source);
-    let start = before.rfind('\n').map_or(0, |end| end + 1);
+/// Returns a `SyntaxError` at a position of the source, with the stack trace that the engine would write.
+pub fn syntax_error(source: &str, at: usize, message: &str) -> Thrown {
+    let before = source.get(..at).unwrap_or(source);
+    let line_start = before.rfind('\n').map_or(0, |end| end + 1);
     let line = before.matches('\n').count() + 1;
-    let column = before[start..].chars().count() + 1;
+    let column = before[line_start..].chars().count() + 1;
     Thrown {
         name: "SyntaxError".to_owned(),
         message: message.to_owned(),
-        stack: format!("    at {SOURCE}:{line}:{column}\n"),
+        stack: format!("    at {SOURCE_NAME}:{line}:{column}\n"),
     }
 }

@@ -1,9 +1,9 @@
-//! The bytes of a heap: what was let go of is not among them.
-//! Invariant: a secret is made while the program runs, of numbers that are not its own; only where the source itself is looked
-//! for does its text stand there.
+//! Searches the bytes of heaps for secrets that a script no longer holds.
+//! Invariant: a script computes the secret from other numbers, so that its source does not contain the secret. Only the
+//! tests of the source itself write the secret into the source.
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::OnceLock;
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 use js::Engine;
 use ports::Scripts;
@@ -12,81 +12,83 @@ use serde_json::json;
 
 use crate::support::{Session, settings, wait};
 
-/// Any eight characters of it that follow each other are found: half of a secret is one, too.
+/// The search finds any eight consecutive characters of it, because a part of a secret must not leak either.
 const SECRET: &str = "kT4-qZ9wLm2#xRv8pYc5hBn7jDs3fGu6eWa1oXi0";
-const PART: usize = 8;
-/// As one byte a character, as two, and as numbers in an array.
+const PART_LENGTH: usize = 8;
+/// The bytes of a character: in a string of one or two bytes per character, and as a number in an array.
 const STRIDES: [usize; 3] = [1, 2, 8];
 
-/// An expression that gives the secret.
+/// Returns an expression whose value is the secret.
 fn secret() -> String {
     format!("String.fromCharCode(...{})", codes())
 }
 
-/// An expression that gives its characters as numbers.
+/// Returns an expression whose value is the secret as an array of character codes.
 fn codes() -> String {
     let hidden: Vec<u8> = SECRET.bytes().map(|byte| byte ^ 0x15).collect();
     format!("{hidden:?}.map((n) => n ^ 0x15)")
 }
 
-/// A program with `S` for the secret and `C` for its characters.
-fn program(code: &str) -> String {
+/// Returns a script in which `$S` stands for the secret and `$C` for its character codes.
+fn script(code: &str) -> String {
     code.replace("$S", &secret()).replace("$C", &codes())
 }
 
-/// Where in a memory parts of a secret lie, and in which stride.
-fn found(memory: &[u8], secret: &str) -> Vec<(usize, usize)> {
-    let parts: HashSet<&[u8]> = secret.as_bytes().windows(PART).collect();
-    let mut begins = [false; 256];
-    secret.bytes().for_each(|byte| begins[byte as usize] = true);
-    let mut found = Vec::new();
-    for at in (0..memory.len()).filter(|at| begins[memory[*at] as usize]) {
+/// Returns the positions of parts of the secret in a memory, each with its stride.
+fn find_parts(memory: &[u8], secret: &str) -> Vec<(usize, usize)> {
+    let parts: HashSet<&[u8]> = secret.as_bytes().windows(PART_LENGTH).collect();
+    let mut may_begin_part = [false; 256];
+    secret.bytes().for_each(|byte| may_begin_part[byte as usize] = true);
+    let mut positions = Vec::new();
+    for at in (0..memory.len()).filter(|at| may_begin_part[memory[*at] as usize]) {
         for stride in STRIDES {
-            let Some(window) = memory.get(at..at + PART * stride) else { continue };
-            let mut part = [0; PART];
-            part.iter_mut().zip(window.chunks_exact(stride)).for_each(|(byte, wide)| *byte = wide[0]);
-            let apart = || window.chunks_exact(stride).all(|wide| wide[1..].iter().all(|byte| *byte == 0));
-            if parts.contains(part.as_slice()) && apart() {
-                found.push((at, stride));
+            let Some(window) = memory.get(at..at + PART_LENGTH * stride) else { continue };
+            let mut part = [0; PART_LENGTH];
+            part.iter_mut().zip(window.chunks_exact(stride)).for_each(|(byte, unit)| *byte = unit[0]);
+            let is_padded = || window.chunks_exact(stride).all(|unit| unit[1..].iter().all(|byte| *byte == 0));
+            if parts.contains(part.as_slice()) && is_padded() {
+                positions.push((at, stride));
             }
         }
     }
-    found
+    positions
 }
 
 impl Session {
-    /// Whether its head holds any of it, read back from what is stored by an engine that knows nothing else.
-    fn holds(&mut self, secret: &str) -> bool {
-        static READER: OnceLock<Engine> = OnceLock::new();
-        let reader = READER.get_or_init(|| Engine::start(&settings()).unwrap());
+    /// Returns whether the head contains a part of the secret. Another engine reads the head from its stored objects.
+    fn head_contains(&mut self, secret: &str) -> bool {
+        // Tests run on several threads. Without the lock, the `forget` of one could evict the heap that another has just
+        // admitted.
+        static READER: LazyLock<Mutex<Engine>> = LazyLock::new(|| Mutex::new(Engine::start(&settings()).unwrap()));
+        let reader = READER.lock().unwrap_or_else(PoisonError::into_inner);
         reader.forget();
         let head = self.head.unwrap();
         wait(reader.admit(head, self.chain())).unwrap();
         let memory = wait(reader.memory(head)).unwrap();
         assert_eq!(memory.len() as u64, self.last.as_ref().unwrap().heap.memory_bytes);
-        !found(&memory, secret).is_empty()
+        !find_parts(&memory, secret).is_empty()
     }
 
-    /// After one more run.
-    fn lets_go(&mut self) -> bool {
+    /// Returns whether the secret is gone after one more run.
+    fn is_wiped_after_next_run(&mut self) -> bool {
         self.run("0");
-        !self.holds(SECRET)
+        !self.head_contains(SECRET)
     }
 }
 
 #[test]
-fn what_is_kept_is_found() {
+fn a_secret_that_is_held_is_found() {
     for code in ["let kept = $S; 0", "let kept = $S + '\u{1f600}'; 0", "let kept = $C; 0", "let kept = {[$S]: 1}; 0"] {
         let mut session = Session::new();
-        session.run(&program(code));
-        assert!(session.holds(SECRET), "{code}");
-        assert!(!session.holds("another secret, of which nobody told"));
+        session.run(&script(code));
+        assert!(session.head_contains(SECRET), "{code}");
+        assert!(!session.head_contains("mB8-sV5xTn1#oWd4lJa9kRf2pHz7gCe0yQu6"));
     }
 }
 
-/// Each is made in one run and let go of in the next; what is left is looked through after one more.
+/// Each value is made in one run and dropped in the next one. The heap is searched after one more run.
 #[test]
-fn what_a_program_lets_go_of_is_in_no_heap_after() {
+fn a_dropped_value_is_in_no_later_heap() {
     let large = "Array.from({length: 300}, (_, i) => $S + i)";
     let cases = [
         ("let kept = $S; 0", "kept = null; 0"),
@@ -114,19 +116,18 @@ fn what_a_program_lets_go_of_is_in_no_heap_after() {
         ("let kept = Promise.resolve($S); await kept; 0", "kept = 0"),
         ("let kept = new Function('return ' + JSON.stringify($S)); kept().length", "kept = 0"),
     ];
-    let mut kept = cases.to_vec();
-    kept.retain(|(make, drop)| {
+    let mut not_wiped = cases.to_vec();
+    not_wiped.retain(|(make, drop)| {
         let mut session = Session::new();
-        session.run(&program(make));
-        session.run(&program(drop));
-        !session.lets_go()
+        session.run(&script(make));
+        session.run(&script(drop));
+        !session.is_wiped_after_next_run()
     });
-    assert!(kept.is_empty(), "it is still there: {kept:#?}");
+    assert!(not_wiped.is_empty(), "the secret is still in the heap: {not_wiped:#?}");
 }
 
-/// What a run did not keep is gone with the run.
 #[test]
-fn what_a_run_only_had_in_hand_is_in_no_heap_after() {
+fn a_temporary_value_is_in_no_later_heap() {
     let cases = [
         "$S.length",
         "$S",
@@ -151,19 +152,19 @@ fn what_a_run_only_had_in_hand_is_in_no_heap_after() {
         "setTimeout((s) => s.length, 1e6, $S); 0",
         "$C.sort().length",
     ];
-    let mut kept = cases.to_vec();
-    kept.retain(|code| {
+    let mut not_wiped = cases.to_vec();
+    not_wiped.retain(|code| {
         let mut session = Session::new();
-        session.run(&program(code));
-        !session.lets_go()
+        session.run(&script(code));
+        !session.is_wiped_after_next_run()
     });
-    assert!(kept.is_empty(), "it is still there: {kept:#?}");
+    assert!(not_wiped.is_empty(), "the secret is still in the heap: {not_wiped:#?}");
 }
 
-/// Blocks that shrink where they are: the rest of one is no less free than a whole one.
+/// A block that shrinks in place frees its rest, which must be wiped like a whole block.
 #[test]
-fn the_rest_of_what_was_made_smaller_is_wiped() {
-    let mut kept = Vec::new();
+fn the_rest_of_a_shrunk_block_is_wiped() {
+    let mut not_wiped = Vec::new();
     for bytes in [64, 200, 440, 2_000, 40_000, 300_000] {
         let fill = format!(
             "const fill = (b) => {{ const all = new Uint8Array(b), codes = $C; for (let at = 0; at + 50 < all.length; at += 50) \
@@ -179,10 +180,10 @@ fn the_rest_of_what_was_made_smaller_is_wiped() {
             "kept = kept.slice(0, 3); 0",
         ] {
             let mut session = Session::new();
-            session.run(&program(&fill));
+            session.run(&script(&fill));
             session.run(smaller);
-            if !session.lets_go() {
-                kept.push(format!("{bytes} bytes: {smaller}"));
+            if !session.is_wiped_after_next_run() {
+                not_wiped.push(format!("{bytes} bytes: {smaller}"));
             }
         }
     }
@@ -194,17 +195,17 @@ fn the_rest_of_what_was_made_smaller_is_wiped() {
         "kept.copyWithin(0, 30).fill(7); 0",
     ] {
         let mut session = Session::new();
-        session.run(&program("let kept = $C; 0"));
+        session.run(&script("let kept = $C; 0"));
         session.run(smaller);
-        if !session.lets_go() {
-            kept.push(smaller.to_owned());
+        if !session.is_wiped_after_next_run() {
+            not_wiped.push(smaller.to_owned());
         }
     }
-    assert!(kept.is_empty(), "it is still there: {kept:#?}");
+    assert!(not_wiped.is_empty(), "the secret is still in the heap: {not_wiped:#?}");
 }
 
 #[test]
-fn the_source_of_a_run_is_in_no_heap_after_unless_a_function_of_it_is() {
+fn the_source_of_a_run_is_in_no_later_heap_unless_one_of_its_functions_is() {
     for code in [
         format!("'{SECRET}'.length"),
         format!("// {SECRET}\n0"),
@@ -216,17 +217,17 @@ fn the_source_of_a_run_is_in_no_heap_after_unless_a_function_of_it_is() {
     ] {
         let mut session = Session::new();
         session.run(&code);
-        assert!(session.lets_go(), "{code}");
+        assert!(session.is_wiped_after_next_run(), "{code}");
     }
     let mut session = Session::new();
     session.run(&format!("function kept() {{ return '{SECRET}' }} 0"));
-    assert!(session.holds(SECRET), "it can be asked for its text");
+    assert!(session.head_contains(SECRET), "a function can return its source");
     session.run("function kept() {} 0");
-    assert!(session.lets_go(), "a function that was declared again");
+    assert!(session.is_wiped_after_next_run(), "the function was declared again");
 }
 
 #[test]
-fn answers_and_what_was_asked_are_in_no_heap_after_they_were_used() {
+fn answers_and_arguments_of_calls_are_in_no_later_heap() {
     let error = || Thrown { name: SECRET.into(), message: SECRET.into(), stack: String::new() };
     for (code, answer) in [
         ("(await plasm('x')).rows.length", Ok(json!({"rows": [SECRET, {"a": SECRET}]}))),
@@ -238,47 +239,49 @@ fn answers_and_what_was_asked_are_in_no_heap_after_they_were_used() {
         ("(await Promise.race([plasm($S), plasm('y')])).length", Ok(json!(SECRET))),
     ] {
         let mut session = Session::new();
-        // A constant is kept for ever; here it is part of the run alone.
-        let calls = session.owed(&program(&format!("await (async () => {{ {} }})()", returned(code))));
+        // A constant at the top level stays in the heap. Inside a function it belongs to the run only.
+        let in_function = format!("await (async () => {{ {} }})()", with_return(code));
+        let calls = session.pending_calls(&script(&in_function));
         let answers = calls.iter().map(|call| (call.id, answer.clone())).collect();
         session.settle(answers);
-        assert!(session.lets_go(), "{code}");
+        assert!(session.is_wiped_after_next_run(), "{code}");
     }
 }
 
-/// The last statement of a program as what a function gives.
-fn returned(code: &str) -> String {
+/// Turns the last statement of a script into a `return`.
+fn with_return(code: &str) -> String {
     match code.rsplit_once("; ") {
         Some((before, last)) => format!("{before}; return {last}"),
         None => format!("return {code}"),
     }
 }
 
-/// A long part of a string is a place in it, not a copy.
+/// A long substring refers to the whole string and is not a copy.
 #[test]
-fn a_long_part_of_a_string_keeps_the_whole() {
-    for (length, keeps) in [(1_024, false), (1_025, true)] {
+fn a_long_substring_keeps_the_whole_string() {
+    for (length, keeps_whole) in [(1_024, false), (1_025, true)] {
         let mut session = Session::new();
         let make = format!("let kept = ('a'.repeat(2000) + $S + 'b'.repeat(2000)).slice(0, {length}); kept.length");
-        session.run(&program(&make));
-        assert_eq!(session.lets_go(), !keeps, "{length}");
+        session.run(&script(&make));
+        assert_eq!(session.is_wiped_after_next_run(), !keeps_whole, "{length}");
         session.run("kept = ''; 0");
-        assert!(session.lets_go(), "{length}");
+        assert!(session.is_wiped_after_next_run(), "{length}");
     }
 }
 
-/// Things that hold each other are found when the collector runs, which it does when the heap has grown by half.
+/// Objects that hold each other are freed when the garbage collector runs, which it does when the heap has grown by
+/// half.
 #[test]
 fn a_ring_is_wiped_when_it_is_collected() {
     let mut session = Session::new();
-    session.run(&program("(() => { const ring = {text: $S}; ring.ring = ring })(); new URL('x:' + $S); 0"));
+    session.run(&script("(() => { const ring = {text: $S}; ring.ring = ring })(); new URL('x:' + $S); 0"));
     session.run("let grown = Array.from({length: 30000}, (_, i) => ({i})); grown = 0");
-    assert!(session.lets_go());
+    assert!(session.is_wiped_after_next_run());
 }
 
-/// Read from the host each time: a heap has them only where the code has put them.
+/// The code reads headers from the host each time. A heap contains them only if the code stored them.
 #[test]
-fn headers_are_read_only_and_in_no_heap_that_did_not_keep_them() {
+fn headers_are_read_only_and_in_no_heap_unless_code_stores_them() {
     let name = "x-mcp-token";
     let reads = [
         "mcp.headers['x-mcp-token'].length",
@@ -294,15 +297,15 @@ fn headers_are_read_only_and_in_no_heap_that_did_not_keep_them() {
         "throw new Error(mcp.headers['x-mcp-token'])",
         "await plasm('x'); mcp.headers['x-mcp-token'].length",
     ];
-    let given = |value: &str| BTreeMap::from([(name.to_owned(), value.to_owned())]);
+    let headers = |value: &str| BTreeMap::from([(name.to_owned(), value.to_owned())]);
     for code in reads {
         let mut session = Session::new();
-        session.surroundings.headers = given(SECRET);
-        if let Outcome::Waiting { owed } = session.run(code) {
-            assert!(!session.holds(SECRET), "while it waits");
-            session.settle(owed.iter().map(|call| (call.id, Ok(json!(0)))).collect());
+        session.surroundings.headers = headers(SECRET);
+        if let Outcome::Waiting { owed: calls } = session.run(code) {
+            assert!(!session.head_contains(SECRET), "while it waits");
+            session.settle(calls.iter().map(|call| (call.id, Ok(json!(0)))).collect());
         }
-        assert!(!session.holds(SECRET), "{code}");
+        assert!(!session.head_contains(SECRET), "{code}");
     }
     let writes = [
         "mcp.headers = {'x-mcp-token': 'forged'}",
@@ -319,23 +322,23 @@ fn headers_are_read_only_and_in_no_heap_that_did_not_keep_them() {
         "Reflect.set(mcp, 'headers', {}) || Reflect.set(mcp.headers, 'more', 1)",
     ];
     let mut session = Session::new();
-    session.surroundings.headers = given("Qn7/first-Yr3");
+    session.surroundings.headers = headers("Qn7/first-Yr3");
     for code in writes {
         session.run(code);
         assert_eq!(
             session.json("[{...mcp.headers}, typeof seen]"),
-            json!([given("Qn7/first-Yr3"), "undefined"]),
+            json!([headers("Qn7/first-Yr3"), "undefined"]),
             "{code}"
         );
     }
-    session.surroundings.headers = given("Bk2/other-Wd8");
-    session.cold();
-    assert_eq!(session.json("mcp.headers"), json!(given("Bk2/other-Wd8")));
-    assert!(!session.holds("Qn7/first-Yr3"));
+    session.surroundings.headers = headers("Bk2/other-Wd8");
+    session.move_to_new_engine();
+    assert_eq!(session.json("mcp.headers"), json!(headers("Bk2/other-Wd8")));
+    assert!(!session.head_contains("Qn7/first-Yr3"));
     session.surroundings.headers.clear();
     assert_eq!(session.json("mcp.headers"), json!({}));
-    // What code keeps is in its heap, as anything else.
-    session.surroundings.headers = given(SECRET);
+    // A value that code stores is in its heap, like any other.
+    session.surroundings.headers = headers(SECRET);
     session.run("let kept = mcp.headers; 0");
-    assert!(session.holds(SECRET));
+    assert!(session.head_contains(SECRET));
 }
