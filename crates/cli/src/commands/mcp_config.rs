@@ -1,21 +1,27 @@
-//! `tokamak mcp-config`: what to paste into a host.
-//! Invariant: each text is complete as it stands.
+//! `tokamak mcp-config`: prints the command or the settings that connect a host.
+//! Invariant: each text can be pasted without changes.
 
 use serde_json::json;
 
-use crate::args::{Host, McpConfig};
+use crate::args::{Host, McpConfigArgs};
 use crate::failure::Failure;
 use crate::output::Output;
 
-pub fn run(args: &McpConfig, output: &Output) -> Result<(), Failure> {
+/// The order in which all hosts are printed.
+const ALL_HOSTS: [Host; 4] = [Host::Claude, Host::Cursor, Host::Codex, Host::Vscode];
+
+pub fn run(args: &McpConfigArgs, output: &Output) -> Result<(), Failure> {
     let hosts: &[Host] = match args.host {
-        Host::All => &[Host::Claude, Host::Cursor, Host::Codex, Host::Vscode],
+        Host::All => &ALL_HOSTS,
         ref one => std::slice::from_ref(one),
     };
     if output.json {
         let texts: Vec<_> = hosts
             .iter()
-            .map(|h| json!({"host": name(*h), "where": place(*h), "paste": paste(*h, &args.url, args.stdio)}))
+            .map(|host| {
+                let text = text_to_paste(*host, &args.url, args.stdio);
+                json!({"host": name(*host), "where": destination(*host), "paste": text})
+            })
             .collect();
         output.value(&json!(texts));
         return Ok(());
@@ -25,14 +31,13 @@ pub fn run(args: &McpConfig, output: &Output) -> Result<(), Failure> {
     Ok(())
 }
 
-/// For all hosts, as `make run` shows it.
-pub fn all(url: &str) -> String {
-    let hosts = [Host::Claude, Host::Cursor, Host::Codex, Host::Vscode];
-    hosts.map(|host| block(host, url, false)).join("\n\n")
+/// Returns the texts for all hosts, for `tokamak serve --connect-help`.
+pub fn all_hosts(url: &str) -> String {
+    ALL_HOSTS.map(|host| block(host, url, false)).join("\n\n")
 }
 
 fn block(host: Host, url: &str, stdio: bool) -> String {
-    format!("{} · {}\n{}", name(host), place(host), indented(&paste(host, url, stdio)))
+    format!("{} · {}\n{}", name(host), destination(host), indented(&text_to_paste(host, url, stdio)))
 }
 
 fn indented(text: &str) -> String {
@@ -49,7 +54,8 @@ fn name(host: Host) -> &'static str {
     }
 }
 
-fn place(host: Host) -> &'static str {
+/// Returns the place that the text is for: a file, or a terminal.
+fn destination(host: Host) -> &'static str {
     match host {
         Host::Claude => "run in a terminal",
         Host::Cursor => "~/.cursor/mcp.json",
@@ -59,8 +65,8 @@ fn place(host: Host) -> &'static str {
     }
 }
 
-fn paste(host: Host, url: &str, stdio: bool) -> String {
-    let command = program();
+fn text_to_paste(host: Host, url: &str, stdio: bool) -> String {
+    let command = own_path();
     let arguments = ["serve", "--stdio"];
     match (host, stdio) {
         (Host::Claude, false) => format!("claude mcp add --transport http tokamak {url}"),
@@ -79,8 +85,8 @@ fn paste(host: Host, url: &str, stdio: bool) -> String {
     }
 }
 
-/// This very binary, so that a host finds it without a PATH.
-fn program() -> String {
+/// Returns the path of this binary, so that a host finds it without a search path.
+fn own_path() -> String {
     std::env::current_exe().ok().map_or_else(|| "tokamak".to_owned(), |path| path.display().to_string())
 }
 
