@@ -26,7 +26,7 @@ pub struct CapabilityCaller<'a> {
     pub calls_left: Cell<u32>,
 }
 
-/// What the calls of one capability gave.
+/// The result of calling one capability.
 pub struct CallOutcome {
     pub rows: Vec<Row>,
     /// The calls with all arguments that were tried.
