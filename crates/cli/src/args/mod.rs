@@ -168,7 +168,7 @@ pub enum ToolSetArg {
 #[derive(Debug, Args)]
 pub struct McpConfigArgs {
     /// The host to connect
-    pub host: Host,
+    pub host: McpHost,
     /// The URL of the server
     #[arg(long, default_value = "http://127.0.0.1:3000/mcp")]
     pub url: String,
@@ -178,7 +178,7 @@ pub struct McpConfigArgs {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Host {
+pub enum McpHost {
     Claude,
     Cursor,
     Vscode,

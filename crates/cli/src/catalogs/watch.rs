@@ -52,10 +52,11 @@ pub fn run(
     // One place is enough, because one event that waits wakes the thread as well as many.
     let (wake, events) = sync_channel(1);
     let watcher = make_watcher(wake.clone());
-    Watch { folders, catalog_set, fingerprint: Fingerprint::of(&[]), watcher, _wake: wake }.run(&events, stop, offer);
+    CatalogWatch { folders, catalog_set, fingerprint: Fingerprint::of(&[]), watcher, _wake: wake }
+        .run(&events, stop, offer);
 }
 
-struct Watch {
+struct CatalogWatch {
     folders: Vec<PathBuf>,
     /// The catalogs as of the last reload.
     catalog_set: Shelf,
@@ -66,7 +67,7 @@ struct Watch {
     _wake: SyncSender<()>,
 }
 
-impl Watch {
+impl CatalogWatch {
     fn run(mut self, events: &Receiver<()>, stop: &CancellationToken, offer: &impl Fn(Arc<Registry>)) {
         let mut tick = Duration::ZERO;
         while !stop.is_cancelled() {

@@ -3,16 +3,16 @@
 
 use serde_json::json;
 
-use crate::args::{Host, McpConfigArgs};
+use crate::args::{McpConfigArgs, McpHost};
 use crate::failure::Failure;
 use crate::output::Output;
 
 /// The order in which all hosts are printed.
-const ALL_HOSTS: [Host; 4] = [Host::Claude, Host::Cursor, Host::Codex, Host::Vscode];
+const ALL_HOSTS: [McpHost; 4] = [McpHost::Claude, McpHost::Cursor, McpHost::Codex, McpHost::Vscode];
 
 pub fn run(args: &McpConfigArgs, output: &Output) -> Result<(), Failure> {
-    let hosts: &[Host] = match args.host {
-        Host::All => &ALL_HOSTS,
+    let hosts: &[McpHost] = match args.host {
+        McpHost::All => &ALL_HOSTS,
         ref one => std::slice::from_ref(one),
     };
     if output.json {
@@ -36,7 +36,7 @@ pub fn all_hosts(url: &str) -> String {
     ALL_HOSTS.map(|host| block(host, url, false)).join("\n\n")
 }
 
-fn block(host: Host, url: &str, stdio: bool) -> String {
+fn block(host: McpHost, url: &str, stdio: bool) -> String {
     format!("{} · {}\n{}", name(host), destination(host), indented(&text_to_paste(host, url, stdio)))
 }
 
@@ -44,44 +44,44 @@ fn indented(text: &str) -> String {
     text.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
 }
 
-fn name(host: Host) -> &'static str {
+fn name(host: McpHost) -> &'static str {
     match host {
-        Host::Claude => "Claude Code",
-        Host::Cursor => "Cursor",
-        Host::Vscode => "VS Code",
-        Host::Codex => "Codex",
-        Host::All => "all",
+        McpHost::Claude => "Claude Code",
+        McpHost::Cursor => "Cursor",
+        McpHost::Vscode => "VS Code",
+        McpHost::Codex => "Codex",
+        McpHost::All => "all",
     }
 }
 
 /// Returns the place that the text is for: a file, or a terminal.
-fn destination(host: Host) -> &'static str {
+fn destination(host: McpHost) -> &'static str {
     match host {
-        Host::Claude => "run in a terminal",
-        Host::Cursor => "~/.cursor/mcp.json",
-        Host::Vscode => ".vscode/mcp.json",
-        Host::Codex => "~/.codex/config.toml",
-        Host::All => "",
+        McpHost::Claude => "run in a terminal",
+        McpHost::Cursor => "~/.cursor/mcp.json",
+        McpHost::Vscode => ".vscode/mcp.json",
+        McpHost::Codex => "~/.codex/config.toml",
+        McpHost::All => "",
     }
 }
 
-fn text_to_paste(host: Host, url: &str, stdio: bool) -> String {
+fn text_to_paste(host: McpHost, url: &str, stdio: bool) -> String {
     let command = own_path();
     let arguments = ["serve", "--stdio"];
     match (host, stdio) {
-        (Host::Claude, false) => format!("claude mcp add --transport http tokamak {url}"),
-        (Host::Claude, true) => format!("claude mcp add tokamak -- {command} serve --stdio"),
-        (Host::Cursor, false) => pretty(json!({"mcpServers": {"tokamak": {"url": url}}})),
-        (Host::Cursor, true) => pretty(json!({"mcpServers": {"tokamak": {"command": command, "args": arguments}}})),
-        (Host::Vscode, false) => pretty(json!({"servers": {"tokamak": {"type": "http", "url": url}}})),
-        (Host::Vscode, true) => {
+        (McpHost::Claude, false) => format!("claude mcp add --transport http tokamak {url}"),
+        (McpHost::Claude, true) => format!("claude mcp add tokamak -- {command} serve --stdio"),
+        (McpHost::Cursor, false) => pretty(json!({"mcpServers": {"tokamak": {"url": url}}})),
+        (McpHost::Cursor, true) => pretty(json!({"mcpServers": {"tokamak": {"command": command, "args": arguments}}})),
+        (McpHost::Vscode, false) => pretty(json!({"servers": {"tokamak": {"type": "http", "url": url}}})),
+        (McpHost::Vscode, true) => {
             pretty(json!({"servers": {"tokamak": {"type": "stdio", "command": command, "args": arguments}}}))
         }
-        (Host::Codex, false) => format!("[mcp_servers.tokamak]\nurl = {}", json!(url)),
-        (Host::Codex, true) => {
+        (McpHost::Codex, false) => format!("[mcp_servers.tokamak]\nurl = {}", json!(url)),
+        (McpHost::Codex, true) => {
             format!("[mcp_servers.tokamak]\ncommand = {}\nargs = [\"serve\", \"--stdio\"]", json!(command))
         }
-        (Host::All, _) => String::new(),
+        (McpHost::All, _) => String::new(),
     }
 }
 

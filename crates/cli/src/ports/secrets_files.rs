@@ -28,8 +28,8 @@ pub fn read(folder: &Path, name: &str) -> Result<Option<Secret>, Error> {
         Err(cause) => return Err(unavailable(cause)),
     };
     content(file).map(Some).map_err(|problem| match problem {
-        Problem::Unfit(hint) => unfit(name, &format!("its file {hint}")),
-        Problem::Unreadable(cause) => unavailable(cause),
+        SecretFileProblem::Unfit(hint) => unfit(name, &format!("its file {hint}")),
+        SecretFileProblem::Unreadable(cause) => unavailable(cause),
     })
 }
 
@@ -40,36 +40,36 @@ pub fn key_file(path: &Path) -> Result<Secret, Failure> {
         _ => Failure::Unreadable { path: path.to_owned(), cause },
     })?;
     content(file).map_err(|problem| match problem {
-        Problem::Unfit(hint) => Failure::KeyFile { path: path.to_owned(), hint },
-        Problem::Unreadable(cause) => Failure::Unreadable { path: path.to_owned(), cause },
+        SecretFileProblem::Unfit(hint) => Failure::KeyFile { path: path.to_owned(), hint },
+        SecretFileProblem::Unreadable(cause) => Failure::Unreadable { path: path.to_owned(), cause },
     })
 }
 
 /// The reasons why a file cannot be used.
-enum Problem {
+enum SecretFileProblem {
     /// The rest of a sentence that begins with "its file".
     Unfit(&'static str),
     Unreadable(std::io::Error),
 }
 
 /// Checks an open file and reads its content.
-fn content(file: File) -> Result<Secret, Problem> {
-    let metadata = file.metadata().map_err(Problem::Unreadable)?;
+fn content(file: File) -> Result<Secret, SecretFileProblem> {
+    let metadata = file.metadata().map_err(SecretFileProblem::Unreadable)?;
     if !metadata.is_file() {
-        return Err(Problem::Unfit("is not a file but something else of that name"));
+        return Err(SecretFileProblem::Unfit("is not a file but something else of that name"));
     }
     if open_to_all(&metadata) {
-        return Err(Problem::Unfit(
+        return Err(SecretFileProblem::Unfit(
             "may be used by everybody on this machine; run `chmod 600` on it, and change the secret",
         ));
     }
     let mut bytes = Vec::new();
-    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(Problem::Unreadable)?;
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(SecretFileProblem::Unreadable)?;
     if bytes.len() as u64 > MAX_BYTES {
-        return Err(Problem::Unfit("is larger than 64 KiB"));
+        return Err(SecretFileProblem::Unfit("is larger than 64 KiB"));
     }
-    let secret = secret_of_line(bytes).ok_or(Problem::Unfit("is not UTF-8 text"))?;
-    if secret.expose().is_empty() { Err(Problem::Unfit("is empty")) } else { Ok(secret) }
+    let secret = secret_of_line(bytes).ok_or(SecretFileProblem::Unfit("is not UTF-8 text"))?;
+    if secret.expose().is_empty() { Err(SecretFileProblem::Unfit("is empty")) } else { Ok(secret) }
 }
 
 /// Converts bytes to a secret, without the line break that editors and `echo` add. `None` if they are not UTF-8 text.
