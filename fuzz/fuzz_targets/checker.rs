@@ -26,8 +26,8 @@ static SCOPE: LazyLock<Scope> = LazyLock::new(|| {
         .values()
         .flat_map(|c| c.entities.keys().map(|e| Seed::new(c.id.clone(), e)))
         .collect();
-    let Ok(extended) = Ledger::default().extend(&catalogs, &TeachRequest::all(&seeds)) else { panic!("the catalogs cannot be taught") };
-    let mut scope = extended.ledger.scope(&catalogs);
+    let Ok(wave) = Ledger::default().extend(&catalogs, &TeachRequest::all(&seeds)) else { panic!("the catalogs cannot be taught") };
+    let mut scope = wave.ledger.scope(&catalogs);
     scope.now = Some(Timestamp(1_794_745_845_678));
     scope
 });
@@ -38,20 +38,20 @@ fuzz_target!(|text: &str| {
     if parsed.diagnostics.iter().any(Diagnostic::is_error) {
         return;
     }
-    let diagnostics = match check::check(&SCOPE, &parsed.program) {
+    let found = match check::check(&SCOPE, &parsed.program) {
         Ok((checked, notes)) => {
             assert!(!notes.iter().any(Diagnostic::is_error), "{notes:?}");
             let _ = check::outline(&checked);
             let _ = plan::explain(&plan::plan(&checked, &limits));
             notes
         }
-        Err(mistakes) => {
-            assert!(mistakes.iter().any(Diagnostic::is_error), "refused without a mistake");
-            mistakes
+        Err(found) => {
+            assert!(found.iter().any(Diagnostic::is_error), "refused without a mistake");
+            found
         }
     };
-    for diagnostic in &diagnostics {
-        assert!(text.get(diagnostic.span.start as usize..diagnostic.span.end as usize).is_some(), "{diagnostic:?}");
+    for found in &found {
+        assert!(text.get(found.span.start as usize..found.span.end as usize).is_some(), "{found:?}");
     }
-    let _ = base::render_for_model(text, &diagnostics);
+    let _ = base::render_for_model(text, &found);
 });

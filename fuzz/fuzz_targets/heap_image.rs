@@ -22,26 +22,26 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(base) = Image::base(Digest::of(b"engine"), &old) else { return };
     let object = match mode % 5 {
         0 => bytes.to_vec(),
-        1 => with_checksums([b"TOKAHEAP\0\x01".as_slice(), &[0; 32], bytes].concat()),
-        2 => with_checksums([b"TOKAHEAP\0\x02".as_slice(), &[0; 32], bytes].concat()),
+        1 => signed([b"TOKAHEAP\0\x01".as_slice(), &[0; 32], bytes].concat()),
+        2 => signed([b"TOKAHEAP\0\x02".as_slice(), &[0; 32], bytes].concat()),
         // Everything except the packed content is valid.
         3 => {
-            let mut object = valid_object(&mut codec, &base, &old, bytes);
+            let mut object = good(&mut codec, &base, &old, bytes);
             let entries = object.get(117..121).map_or(0, |count| usize::from(count[3]) + 256 * usize::from(count[2]));
             object.truncate(121 + 36 * entries);
             object.extend(zstd::bulk::compress(bytes, 1).unwrap_or_default());
-            with_checksums(object)
+            signed(object)
         }
         _ => {
-            let mut object = valid_object(&mut codec, &base, &old, bytes);
+            let mut object = good(&mut codec, &base, &old, bytes);
             object.truncate(object.len().saturating_sub(32));
             for edit in bytes.chunks_exact(3) {
-                let offset = usize::from(u16::from_be_bytes([edit[0], edit[1]])) % object.len().max(1);
-                if let Some(byte) = object.get_mut(offset) {
+                let at = usize::from(u16::from_be_bytes([edit[0], edit[1]])) % object.len().max(1);
+                if let Some(byte) = object.get_mut(at) {
                     *byte ^= edit[2];
                 }
             }
-            with_checksums(object)
+            signed(object)
         }
     };
     let Ok(frame) = Frame::read(&object) else { return };
@@ -49,46 +49,45 @@ fuzz_target!(|bytes: &[u8]| {
         return;
     }
     let pages = Mutex::new(Vec::new());
-    let collect_run = |first: u32, run: &[u8]| {
+    let take = |first: u32, run: &[u8]| {
         pages.lock().unwrap().extend((first..).zip(run.chunks(PAGE).map(<[u8]>::to_vec)));
     };
-    let decoded = codec.decode(&frame, &base, |page| page_of(&old, page), &collect_run);
+    let decoded = codec.decode(&frame, &base, |page| page_of(&old, page), &take);
     let pages = pages.into_inner().unwrap();
     let mut memory = old.clone();
     let applied = codec.apply(frame.key, &object, &base, &mut memory);
-    assert_eq!(decoded.is_ok(), applied.is_ok(), "only one of decode and apply accepts the object");
+    assert_eq!(decoded.is_ok(), applied.is_ok(), "two ways to read an object");
     if decoded.is_ok() {
-        assert!(pages.iter().all(|(page, content)| content == page_of(&memory, *page)), "decode and apply give different pages");
+        assert!(pages.iter().all(|(page, whole)| whole == page_of(&memory, *page)), "two ways, two heaps");
     }
     if let Ok(image) = applied {
         assert_eq!(image.key(), frame.key);
         let fresh = Image::base(base.engine(), &memory).map(|fresh| fresh.key());
-        assert_eq!(fresh, Ok(frame.key), "an accepted object has other memory than its key names");
+        assert_eq!(fresh, Ok(frame.key), "accepted, and not what its key names");
     }
 });
 
-/// Returns a page of a memory. A page beyond its end is zero.
 fn page_of(memory: &[u8], page: u32) -> &[u8] {
     memory.get(page as usize * PAGE..(page as usize + 1) * PAGE).unwrap_or(&image::ZERO_PAGE)
 }
 
-/// Makes a valid object, whose changed pages the input chooses.
-fn valid_object(codec: &mut Codec, base: &Image, old: &[u8], bytes: &[u8]) -> Vec<u8> {
+/// Makes an object that changes the pages that the input names.
+fn good(codec: &mut Codec, base: &Image, old: &[u8], bytes: &[u8]) -> Vec<u8> {
     let mut new = old.to_vec();
-    for (index, byte) in bytes.iter().enumerate() {
-        new[(usize::from(*byte) * 997 + index * 31) % MEMORY] ^= byte | 1;
+    for (at, byte) in bytes.iter().enumerate() {
+        new[(usize::from(*byte) * 997 + at * 31) % MEMORY] ^= byte | 1;
     }
     let pages = |memory: &'_ [u8]| -> Vec<Vec<u8>> { memory.chunks_exact(PAGE).map(<[u8]>::to_vec).collect() };
     let (before, after) = (pages(old), pages(&new));
-    let pages_after = (0..).zip(&after).map(|(number, page)| (number, page.as_slice()));
-    let Ok(next) = base.with_changes(pages_after, base.pages()) else { return Vec::new() };
+    let written = (0..).zip(&after).map(|(at, page)| (at, page.as_slice()));
+    let Ok(next) = base.with_changes(written, base.pages()) else { return Vec::new() };
     let changes: Vec<Change<'_>> =
         (0..).zip(before.iter().zip(&after)).map(|(page, (old, new))| Change { page, old, new }).collect();
     codec.encode(base, &next, &changes).unwrap_or_default()
 }
 
 /// Corrects both checksums, so that the code behind their check is reached.
-fn with_checksums(mut object: Vec<u8>) -> Vec<u8> {
+fn signed(mut object: Vec<u8>) -> Vec<u8> {
     if object.len() >= 116 {
         let key = Digest::of(&object[42..116]);
         object[10..42].copy_from_slice(key.as_bytes());

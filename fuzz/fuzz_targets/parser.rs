@@ -10,21 +10,21 @@ fuzz_target!(|text: &str| {
     let limits = Limits::default();
     let _ = parse_taught(text, &limits);
     let parsed = parse(text, &limits);
-    for diagnostic in &parsed.diagnostics {
-        assert!(text.get(diagnostic.span.start as usize..diagnostic.span.end as usize).is_some(), "{diagnostic:?}");
+    for found in &parsed.diagnostics {
+        assert!(text.get(found.span.start as usize..found.span.end as usize).is_some(), "{found:?}");
     }
     let _ = base::render_for_model(text, &parsed.diagnostics);
     if parsed.diagnostics.iter().any(Diagnostic::is_error) {
         return;
     }
-    let formatted = format(&parsed.program);
-    let reparsed = parse(&formatted, &limits);
-    // Formatting can make a program longer than the limit, so that it cannot be parsed.
-    if formatted.len() > limits.program_bytes {
+    let written = format(&parsed.program);
+    let again = parse(&written, &limits);
+    // The formatted text may be longer than a program may be.
+    if written.len() > limits.program_bytes {
         return;
     }
-    assert_eq!(outline(&parsed.program), outline(&reparsed.program), "{formatted}");
-    assert_eq!(format(&reparsed.program), formatted);
-    let Ok(formatted) = format_text(text, &limits) else { panic!("a program without mistakes is not formatted") };
-    assert_eq!(outline(&parse(&formatted, &limits).program), outline(&parsed.program), "{formatted}");
+    assert_eq!(outline(&parsed.program), outline(&again.program), "{written}");
+    assert_eq!(format(&again.program), written);
+    let Ok(kept) = format_text(text, &limits) else { panic!("a program without mistakes is not formatted") };
+    assert_eq!(outline(&parse(&kept, &limits).program), outline(&parsed.program), "{kept}");
 });

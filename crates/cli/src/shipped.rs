@@ -1,6 +1,6 @@
-//! The catalogs in the binary: every file of `catalogs/`.
-//! Invariant: all of them are offered, whether or not their secrets are set. A file with the same id replaces the shipped catalog,
-//! as `catalog::Shelf` decides.
+//! The catalogs inside the binary: every file of `catalogs/`.
+//! Invariant: all of them are offered, whether or not their secrets are set; a file of the same id
+//! goes before the shipped one (`catalog::Shelf`).
 
 use std::sync::Arc;
 
@@ -15,22 +15,22 @@ macro_rules! shipped {
     };
 }
 
-/// The id and the text of each shipped catalog.
+/// Id and text.
 const SHIPPED: &[(&str, &str)] = shipped![
     "demo" "demo-store" "github" "gitlab" "hackernews" "hackernews-search" "jira" "linear" "notion" "open-meteo"
     "open-meteo-places" "openlibrary" "pokeapi" "slack" "stripe" "wikipedia"
 ];
 
-/// The catalogs of the demo API, which the binary itself serves.
+/// Those that need the demo API, which the binary itself serves.
 const OF_THE_DEMO: [&str; 2] = ["demo", "demo-store"];
 
-/// Returns every shipped catalog. Those of the demo API are left out if it is not served.
+/// Every shipped catalog; those of the demo where it is served.
 pub fn all(demo: bool) -> Result<Vec<Arc<Catalog>>, Failure> {
     let wanted = SHIPPED.iter().filter(|(id, _)| demo || !OF_THE_DEMO.contains(id));
     wanted.map(|(id, text)| read(id, text)).collect()
 }
 
-/// Returns the catalog of the demo's ticket tracker.
+/// The ticket tracker of the demo.
 pub fn demo() -> Result<Arc<Catalog>, Failure> {
     read("demo", include_str!("../../../catalogs/demo.yaml"))
 }

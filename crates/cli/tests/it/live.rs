@@ -1,11 +1,11 @@
-//! Tests of `tokamak catalog test` against the demo API, which answers wrongly if a request asks for it (`X-Demo-Fault`).
-//! Invariant: no write reaches the API.
+//! `tokamak catalog test` against the demo API: as it is, and as it lies on request (`X-Demo-Fault`).
+//! Invariant: no write reaches it.
 
 use serde_json::{Value, json};
 
 use crate::program::{changed, tokamak, write};
 
-/// Tests a changed demo catalog, and returns the report and the exit code.
+/// The report on a changed demo catalog, and the exit code.
 fn report(changes: &[(&str, &str)], more: &[&str]) -> (Value, i32) {
     let folder = tempfile::tempdir().unwrap();
     let path = write(folder.path(), "changed.yaml", &changed("changed", changes));
@@ -14,8 +14,7 @@ fn report(changes: &[(&str, &str)], more: &[&str]) -> (Value, i32) {
     (ended.json(), ended.code)
 }
 
-/// Returns the part of a report about one capability.
-fn entry<'a>(report: &'a Value, capability: &str) -> &'a Value {
+fn of<'a>(report: &'a Value, capability: &str) -> &'a Value {
     let all = report["capabilities"].as_array().unwrap();
     all.iter().find(|c| c["capability"] == capability).unwrap_or_else(|| panic!("no {capability} in {report}"))
 }
@@ -30,16 +29,16 @@ fn every_read_of_the_demo_is_called() {
     assert_eq!((ended.code, ended.err.as_str()), (0, ""));
     let report = ended.json();
     assert_eq!((&report["ok"], &report["failed"], &report["calls"]), (&json!(8), &json!(0), &json!(10)));
-    let list = entry(&report, "ticket_list");
+    let list = of(&report, "ticket_list");
     assert_eq!((&list["rows"], &list["calls"], &list["outcome"]), (&json!(300), &json!(3), &json!("ok")));
     assert_eq!(list["fields"]["never_seen"], json!([]));
-    assert!(entry(&report, "ticket_get")["with"]["number"].is_number(), "the key must come from a row");
-    assert!(entry(&report, "comment_list")["rows"].as_u64().unwrap() > 0);
+    assert!(of(&report, "ticket_get")["with"]["number"].is_number(), "the key came from a row");
+    assert!(of(&report, "comment_list")["rows"].as_u64().unwrap() > 0);
 }
 
 #[test]
-fn a_wrong_answer_is_a_failure_with_a_code() {
-    let faults = [
+fn a_lie_is_a_failure_with_a_code() {
+    let lies = [
         ("wrong-type", "field_type"),
         ("not-json", "not_json"),
         ("deep", "too_deep"),
@@ -48,11 +47,11 @@ fn a_wrong_answer_is_a_failure_with_a_code() {
         ("status=422", "validation"),
         ("redirect=http://foreign.invalid/", "redirect"),
     ];
-    for (fault, code) in faults {
+    for (fault, code) in lies {
         let header = format!("origin: http://demo.localhost/api\nheaders: {{X-Demo-Fault: \"{fault}\"}}");
         let (report, exit) =
             report(&[("origin: http://demo.localhost/api", &header)], &["--capability", "ticket_list"]);
-        let list = entry(&report, "ticket_list");
+        let list = of(&report, "ticket_list");
         assert_eq!((exit, &list["outcome"], &list["error"]["code"]), (1, &json!("failed"), &json!(code)), "{report}");
         assert!(!list["error"]["message"].as_str().unwrap().is_empty());
         if code == "field_type" {
@@ -62,59 +61,59 @@ fn a_wrong_answer_is_a_failure_with_a_code() {
     }
 }
 
-/// Only the capability with the fault fails. Capabilities that need its rows are skipped, and say which values to pass.
+/// One liar among honest ones: it fails alone, and what needed its rows finds others or says what to pass.
 #[test]
-fn one_failure_does_not_end_the_test() {
-    let fault = ("    http: GET /tickets?", "    headers: {X-Demo-Fault: wrong-type}\n    http: GET /tickets?");
-    let (report, exit) = report(&[fault], &[]);
+fn one_failure_keeps_the_rest() {
+    let lie = ("    http: GET /tickets?", "    headers: {X-Demo-Fault: wrong-type}\n    http: GET /tickets?");
+    let (report, exit) = report(&[lie], &[]);
     assert_eq!((exit, &report["ok"], &report["failed"], &report["skipped"]), (1, &json!(4), &json!(1), &json!(9)));
-    let skipped = &entry(&report, "comment_list")["skipped"];
+    let skipped = &of(&report, "comment_list")["skipped"];
     assert_eq!((&skipped["why"], &skipped["params"]), (&json!("no_value"), &json!(["ticket"])));
-    let message = entry(&report, "ticket_get")["skipped"]["message"].as_str().unwrap().to_owned();
-    assert!(message.contains("--param project=… --param number=…") && message.contains("rows of Ticket"), "{message}");
+    let said = of(&report, "ticket_get")["skipped"]["message"].as_str().unwrap().to_owned();
+    assert!(said.contains("--param project=… --param number=…") && said.contains("rows of Ticket"), "{said}");
 }
 
 #[test]
-fn a_call_that_hangs_has_a_timeout() {
+fn a_hanging_api_has_an_end() {
     let slow = ("    http: GET /people?", "    headers: {X-Demo-Fault: slow=60000}\n    http: GET /people?");
     let started = std::time::Instant::now();
     let (report, exit) = report(&[slow], &["--capability", "person_list", "--timeout", "1"]);
-    assert_eq!((exit, &entry(&report, "person_list")["error"]["code"]), (1, &json!("timeout")), "{report}");
+    assert_eq!((exit, &of(&report, "person_list")["error"]["code"]), (1, &json!("timeout")), "{report}");
     assert!(started.elapsed().as_secs() < 20);
 }
 
 #[test]
-fn unknown_choices_and_missing_fields_are_named() {
+fn what_the_catalog_does_not_know_is_named() {
     let changes = [
         ("[open, doing, done]", "[open, doing]"),
         ("      email: string\n", "      email: string\n      nick: string\n"),
     ];
     let (report, exit) = report(&changes, &[]);
     assert_eq!(exit, 0, "{report}");
-    assert_eq!(entry(&report, "ticket_list")["fields"]["unknown_choices"], json!({"state": ["done"]}));
-    assert_eq!(entry(&report, "person_list")["fields"]["never_seen"], json!(["nick"]));
+    assert_eq!(of(&report, "ticket_list")["fields"]["unknown_choices"], json!({"state": ["done"]}));
+    assert_eq!(of(&report, "person_list")["fields"]["never_seen"], json!(["nick"]));
 }
 
 #[test]
 fn writes_are_never_called() {
     let (report, exit) = report(&[], &["--writes", "never"]);
     assert_eq!((exit, &report["ok"], &report["skipped"]), (0, &json!(8), &json!(6)), "{report}");
-    assert_eq!(entry(&report, "ticket_close")["skipped"]["why"], "write");
+    assert_eq!(of(&report, "ticket_close")["skipped"]["why"], "write");
 }
 
 #[test]
-fn parameters_are_checked_and_the_budget_is_kept() {
+fn parameters_and_budgets() {
     let ticket = r#"comment_list.ticket={"project":"OPS","number":42}"#;
     let ended = tokamak(&["catalog", "test", "demo", "--json", "--capability", "comment_list", "--param", ticket]);
     let report = ended.json();
     assert_eq!((ended.code, &report["ok"], &report["calls"]), (0, &json!(1), &json!(1)), "{report}");
-    assert_eq!(entry(&report, "comment_list")["with"]["ticket"]["number"], 42);
+    assert_eq!(of(&report, "comment_list")["with"]["ticket"]["number"], 42);
     let alone = tokamak(&["catalog", "test", "demo", "--capability", "comment_list"]);
-    assert_eq!(alone.code, 0, "a skipped capability is not a failure");
+    assert_eq!(alone.code, 0, "what was skipped did not fail");
     assert!(alone.out.contains("skipped  comment_list") && alone.out.contains("--param ticket=…"), "{}", alone.out);
     let spent = tokamak(&["catalog", "test", "demo", "--json", "--calls", "2"]).json();
     assert_eq!((&spent["calls"], &spent["ok"]), (&json!(2), &json!(2)), "{spent}");
-    assert_eq!(entry(&spent, "person_list")["skipped"]["why"], "budget");
+    assert_eq!(of(&spent, "person_list")["skipped"]["why"], "budget");
     let wrong: [(&[&str], i32, &str); 5] = [
         (&["--param", "number"], 2, "bad_param"),
         (&["--param", "number=many"], 2, "bad_param"),
@@ -130,9 +129,9 @@ fn parameters_are_checked_and_the_budget_is_kept() {
     assert_eq!(tokamak(&["catalog", "test", "nowhere"]).code, 3);
 }
 
-/// The list of a GraphQL API gives the keys for its get.
+/// A store over GraphQL: a connection gives the keys for the get.
 #[test]
-fn graphql_is_called_like_other_apis() {
+fn graphql_is_called_like_the_rest() {
     let store = r#"
 catalog: store
 version: 1
@@ -156,13 +155,10 @@ capabilities:
     let ended = tokamak(&["catalog", "test", &path, "--json"]);
     let report = ended.json();
     assert_eq!((ended.code, &report["ok"]), (0, &json!(2)), "{report}");
-    assert_eq!(
-        (&entry(&report, "order_list")["rows"], &entry(&report, "order_list")["calls"]),
-        (&json!(60), &json!(3))
-    );
+    assert_eq!((&of(&report, "order_list")["rows"], &of(&report, "order_list")["calls"]), (&json!(60), &json!(3)));
 }
 
-/// A secret is used. If it is missing, it is named; its value is never printed.
+/// A secret is used, named where it is missing, and shown nowhere.
 #[test]
 fn credentials_come_from_secrets() {
     let guarded = r#"
@@ -186,9 +182,9 @@ capabilities:
         assert!(token.is_none_or(|token| !text.contains(token)), "{text}");
         serde_json::from_str::<Value>(&text).unwrap()
     };
-    assert_eq!(entry(&run(Some("demo-token")), "project_list")["rows"], 6);
-    assert_eq!(entry(&run(Some("wrong-token")), "project_list")["error"]["code"], "auth");
+    assert_eq!(of(&run(Some("demo-token")), "project_list")["rows"], 6);
+    assert_eq!(of(&run(Some("wrong-token")), "project_list")["error"]["code"], "auth");
     let missing = run(None);
-    assert_eq!(entry(&missing, "project_list")["error"]["code"], "secret");
+    assert_eq!(of(&missing, "project_list")["error"]["code"], "secret");
     assert!(missing.to_string().contains("IT_DEMO_TOKEN"), "{missing}");
 }
