@@ -6,9 +6,9 @@
 
 use base::Digest;
 
-#[path = "made/large.rs"]
+#[path = "support/large.rs"]
 mod large;
-#[path = "made/rounds.rs"]
+#[path = "support/rounds.rs"]
 mod rounds;
 
 const ROUNDS: usize = 40;

@@ -22,12 +22,13 @@ const ROUNDS: usize = 10;
 
 fn main() {
     let intents = intents();
-    found(&outcomes(&Index::new(&shipped()), &intents));
-    took(&intents);
+    print_quality(&outcomes(&Index::new(&shipped()), &intents));
+    print_times(&intents);
 }
 
-fn found(all: &[Outcome]) {
-    println!("{:36} {:>8} {:>10} {:>8}", "what is found, shipped catalogs", "intents", "recall@5", "MRR");
+/// Prints how well the expected entities are found, and how well discovery decides.
+fn print_quality(all: &[Outcome]) {
+    println!("{:36} {:>8} {:>10} {:>8}", "quality, shipped catalogs", "intents", "recall@5", "MRR");
     for split in ["dev", "held"] {
         line(split, all.iter().filter(|o| o.labelled.split == split));
         for kind in ["literal", "paraphrase", "multi", "near_miss"] {
@@ -38,23 +39,26 @@ fn found(all: &[Outcome]) {
         let (right, of) = right_decisions(all.iter().filter(of_split).filter(|o| o.labelled.expected.is_empty()));
         let (well, all) = right_decisions(all.iter().filter(of_split));
         println!(
-            "  {split}, no_match: said for {right} of {of} with nothing to find; right or rightly not said: {well} of {all}"
+            "  {split}, no_match: decided for {right} of {of} intents without an expected entity; right decisions: {well} of {all}"
         );
     }
-    println!("\nmissed or not first (held-out ones by their ids only, so that nobody tunes on them)");
+    println!(
+        "\nmissed or not first (of held-out intents only the ids are printed, so that nobody tunes discovery for them)"
+    );
     for o in all.iter().filter(|o| !o.labelled.expected.is_empty() && (o.recall < 1.0 || o.reciprocal < 0.5)) {
-        let told = if o.labelled.split == "held" { "" } else { o.labelled.intent.as_str() };
+        let intent = if o.labelled.split == "held" { "" } else { o.labelled.intent.as_str() };
         let rows = o.rows[..o.rows.len().min(5)].join(" ");
-        println!("  {} {} recall {:.2} {told} -> {rows}", o.labelled.id, o.labelled.split, o.recall);
+        println!("  {} {} recall {:.2} {intent} -> {rows}", o.labelled.id, o.labelled.split, o.recall);
     }
 }
 
-fn line<'a>(name: &str, of: impl Iterator<Item = &'a Outcome>) {
-    let quality = quality(of);
+fn line<'a>(name: &str, outcomes: impl Iterator<Item = &'a Outcome>) {
+    let quality = quality(outcomes);
     println!("{name:36} {:>8} {:>10.3} {:>8.3}", quality.intents, quality.recall_at_5, quality.mrr);
 }
 
-fn took(intents: &[LabelledIntent]) {
+/// Prints the times of building an index and of answering the intents.
+fn print_times(intents: &[Labelled]) {
     let catalogs: Vec<Arc<Catalog>> = (0..CATALOGS).map(|n| Arc::new(generated(n, 0))).collect();
     let capabilities: usize = catalogs.iter().map(|c| c.capabilities.len()).sum();
     let registry = Registry::new(catalogs.iter().cloned()).unwrap();
@@ -85,11 +89,11 @@ fn took(intents: &[LabelledIntent]) {
 
 fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
     let started = Instant::now();
-    let made = work();
-    (made, started.elapsed().as_secs_f64() * 1_000.0)
+    let result = work();
+    (result, started.elapsed().as_secs_f64() * 1_000.0)
 }
 
-/// Words that intents use too, so that their lists of entities are long.
+/// Nouns of the generated entities. Intents use them too, so that many entities match.
 const NOUNS: [&str; 40] = [
     "issue",
     "ticket",

@@ -36,31 +36,36 @@ fn main() {
     let engine = Engine::start(&settings).unwrap();
     println!("start, compiled before           {:>9.1} ms", ms(started));
 
-    let run = Run { engine: Arc::new(engine), settings };
-    run.fresh();
-    run.heap("small heap", SMALL, "next()", V8_SMALL);
-    run.heap("20,000 objects", LARGE, "rows[n * 37 % rows.length].nested.score += 1; next()", V8_LARGE);
-    run.resident();
-    run.compute();
+    let bench = EngineBench { engine: Arc::new(engine), settings };
+    bench.fresh();
+    bench.heap("small heap", SMALL, "next()", V8_SMALL);
+    bench.heap("20,000 objects", LARGE, "rows[n * 37 % rows.length].nested.score += 1; next()", V8_LARGE);
+    bench.resident();
+    bench.compute();
 }
 
-struct Run {
+/// The engine to measure, and its settings for more engines.
+struct EngineBench {
     engine: Arc<Engine>,
     settings: Settings,
 }
 
-/// Times of one round: the median of wall time, and the mean of processor time.
-struct Took {
-    clock: f64,
+/// The milliseconds of one round.
+struct RoundTime {
+    /// The median of the wall time.
+    wall: f64,
+    /// The mean of the processor time.
     processor: f64,
 }
 
-impl Run {
+impl EngineBench {
+    /// Measures a step on a heap that does not exist yet.
     fn fresh(&self) {
-        let took = rounds(ROUNDS, || drop(step(&self.engine, None, "1 + 1")));
-        println!("fresh heap and eval              {:>9.3} ms  ({:.3} of processor)", took.clock, took.processor);
+        let time = rounds(ROUNDS, || drop(step(&self.engine, None, "1 + 1")));
+        println!("fresh heap and eval              {:>9.3} ms  ({:.3} of processor)", time.wall, time.processor);
     }
 
+    /// Measures steps on one heap: on a live guest, on a heap in memory, and from stored objects.
     fn heap(&self, what: &str, make: &str, work: &str, v8: (f64, f64)) {
         let made = step(&self.engine, None, make);
         println!("\n{what}: memory of {:.1} MB", made.heap.memory_bytes as f64 / 1e6);
@@ -75,8 +80,8 @@ impl Run {
         // The live guest has left this heap, and no other guest has been idle for long, so the image is mapped anew.
         let cached = rounds(ROUNDS / 4, || drop(step(&self.engine, Some(made.heap.key), work)));
         cached.row("cached, not alive, new guest", "0.5", v8.0);
-        self.passed_on(make, work).row("cached, not alive, passed on", "0.5", v8.0);
-        let whole = wait(self.engine.standalone_object(head)).unwrap();
+        self.moved_guest(make, work).row("cached, not alive, moved guest", "0.5", v8.0);
+        let whole = wait(self.engine.whole(head)).unwrap();
         println!("  whole heap as one object       {:>9.0} bytes", whole.len());
         self.cold(head, &whole, work).row("from a stored object, verified", "20", v8.0);
         for (which, bytes) in [("mean", bytes.iter().sum::<f64>() / bytes.len() as f64), ("median", median(&mut bytes))]
@@ -89,15 +94,16 @@ impl Run {
     }
 
     /// Times a step when all guests are in use: a guest of another heap is moved to this one.
-    fn passed_on(&self, make: &str, work: &str) -> Took {
+    fn moved_guest(&self, make: &str, work: &str) -> RoundTime {
         const LIVE: usize = 4;
-        let few = Arc::new(Engine::start(&Settings { live_guests: LIVE, ..self.settings.clone() }).unwrap());
-        let made = step(&few, None, make).heap.key;
-        (0..LIVE).for_each(|_| drop(step(&few, Some(made), work)));
-        rounds(ROUNDS / 4, || drop(step(&few, Some(made), work)))
+        let engine = Arc::new(Engine::start(&Settings { live: LIVE, ..self.settings.clone() }).unwrap());
+        let made = step(&engine, None, make).heap.key;
+        (0..LIVE).for_each(|_| drop(step(&engine, Some(made), work)));
+        rounds(ROUNDS / 4, || drop(step(&engine, Some(made), work)))
     }
 
-    fn cold(&self, key: Digest, whole: &[u8], work: &str) -> Took {
+    /// Measures a step on an engine that loads the heap from its stored object first.
+    fn cold(&self, key: Digest, whole: &[u8], work: &str) -> RoundTime {
         let engines: Vec<_> = (0..8).map(|_| Engine::start(&self.settings).unwrap()).collect();
         let mut fresh = engines.iter();
         rounds(engines.len(), || {
@@ -135,18 +141,18 @@ impl Run {
                 let started = Instant::now();
                 step(&self.engine, None, code);
                 guest.push(ms(started));
-                for (name, took) in beside(code) {
+                for (name, time) in other_engines(code) {
                     match others.iter_mut().find(|(other, _)| *other == name) {
-                        Some((_, all)) => all.push(took),
-                        None => others.push((name, vec![took])),
+                        Some((_, times)) => times.push(time),
+                        None => others.push((name, vec![time])),
                     }
                 }
             }
             let guest = median(&mut guest);
             println!("{what:<40} {guest:>8.0} ms");
-            for (name, mut all) in others {
-                let took = median(&mut all);
-                println!("  {name:<38} {took:>8.0} ms  the guest takes {:.2} times as long", guest / took);
+            for (name, mut times) in others {
+                let time = median(&mut times);
+                println!("  {name:<38} {time:>8.0} ms  the guest takes {:.2} times as long", guest / time);
             }
         }
     }
@@ -161,8 +167,9 @@ const COMPUTE: [(&str, &str); 2] = [
     ),
 ];
 
-/// Returns the milliseconds that each other installed engine measures itself. `scripts/qjs.sh` builds the first.
-fn beside(code: &str) -> Vec<(&'static str, f64)> {
+/// Runs code in each other engine that is installed, and returns the milliseconds that it measures itself. `scripts/qjs.sh` builds the
+/// first engine.
+fn other_engines(code: &str) -> Vec<(&'static str, f64)> {
     let file = tempfile::Builder::new().suffix(".js").tempfile().unwrap();
     let timed = format!("const began = Date.now(); {code}; console.log(Date.now() - began)");
     std::fs::write(file.path(), timed).unwrap();
@@ -173,13 +180,14 @@ fn beside(code: &str) -> Vec<(&'static str, f64)> {
         ("Node", "node", "--no-warnings"),
     ];
     let run = |(name, program, argument): (&'static str, &str, &str)| {
-        let ran = std::process::Command::new(program).arg(argument).arg(file.path()).output().ok()?;
-        Some((name, String::from_utf8_lossy(&ran.stdout).trim().parse().ok()?))
+        let output = std::process::Command::new(program).arg(argument).arg(file.path()).output().ok()?;
+        Some((name, String::from_utf8_lossy(&output.stdout).trim().parse().ok()?))
     };
     all.into_iter().filter(|(_, program, _)| !program.is_empty()).filter_map(run).collect()
 }
 
-fn rounds(count: usize, mut work: impl FnMut()) -> Took {
+/// Repeats the work and returns the time of a round.
+fn rounds(count: usize, mut work: impl FnMut()) -> RoundTime {
     let before = processor_ms();
     let mut times: Vec<f64> = (0..count)
         .map(|_| {
@@ -188,15 +196,15 @@ fn rounds(count: usize, mut work: impl FnMut()) -> Took {
             ms(started)
         })
         .collect();
-    Took { clock: median(&mut times), processor: (processor_ms() - before) / count as f64 }
+    RoundTime { wall: median(&mut times), processor: (processor_ms() - before) / count as f64 }
 }
 
-impl Took {
+impl RoundTime {
     fn row(&self, what: &str, goal: &str, v8: f64) {
-        let Self { clock, processor } = self;
+        let Self { wall, processor } = self;
         println!(
-            "  {what:<30} {clock:>9.3} ms  ({processor:.3} of processor)  {:>5.0}x faster than V8  (goal {goal} ms)",
-            v8 / clock
+            "  {what:<30} {wall:>9.3} ms  ({processor:.3} of processor)  {:>5.0}x faster than V8  (goal {goal} ms)",
+            v8 / wall
         );
     }
 }
@@ -213,7 +221,7 @@ fn step(engine: &Engine, heap: Option<Digest>, code: &str) -> Stepped {
     let stepped = wait(engine.step(step)).unwrap();
     match stepped.outcome {
         Outcome::Completed(Completion::Json(_) | Completion::Undefined) => stepped,
-        other => panic!("{code} came to {other:?}"),
+        other => panic!("{code} ended with {other:?}"),
     }
 }
 

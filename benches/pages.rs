@@ -45,8 +45,8 @@ impl ports::Secrets for NoSecrets {
     }
 }
 
-/// Tokamak from a program's text to its rows, without a session.
-struct House {
+/// Everything of Tokamak that a program needs from its text to its rows, except a session.
+struct ProgramRunner {
     upstream: upstream::HttpUpstream,
     scope: Scope,
     catalogs: BTreeMap<base::CatalogId, Arc<Catalog>>,
@@ -55,7 +55,7 @@ struct House {
     tenant: TenantId,
 }
 
-impl House {
+impl ProgramRunner {
     /// Reads the demo catalog and sets its page size.
     fn new(address: SocketAddr, size: usize) -> Self {
         let text = include_str!("../catalogs/demo.yaml").replace("max: 100", &format!("max: {size}"));
@@ -81,7 +81,7 @@ impl House {
         }
     }
 
-    /// Counts the rows of all results.
+    /// Runs a program and returns the number of rows of all results.
     async fn run(&self, program: &str) -> usize {
         let parsed = lang::syntax::parse(program, &self.limits);
         let (checked, _) = lang::check::check(&self.scope, &parsed.program).unwrap();
@@ -92,15 +92,15 @@ impl House {
     }
 }
 
-/// The client that a programmer would write without Tokamak: send, read, parse, keep.
-async fn bare(client: &reqwest::Client, list: &str, pages: usize) -> usize {
-    let mut kept: Vec<Value> = Vec::new();
+/// Reads a list as a client without Tokamak would: send, read, parse, keep. Returns the number of rows.
+async fn read_bare(client: &reqwest::Client, list: &str, pages: usize) -> usize {
+    let mut pages_read: Vec<Value> = Vec::new();
     for page in 1..=pages {
         let url = format!("{list}&page={page}");
         let body = client.get(url).send().await.unwrap().bytes().await.unwrap();
-        kept.push(serde_json::from_slice(&body).unwrap());
+        pages_read.push(serde_json::from_slice(&body).unwrap());
     }
-    kept.iter().map(|page| page["data"].as_array().unwrap().len()).sum()
+    pages_read.iter().map(|page| page["data"].as_array().unwrap().len()).sum()
 }
 
 /// Starts the demo API with this number of further tickets for each list.
@@ -114,15 +114,16 @@ async fn demo(client: &reqwest::Client, tickets: usize) -> SocketAddr {
             "title": format!("Ticket {number} that fills a page"), "body": body, "state": "open", "priority": 3,
             "labels": ["bug", label(number % LISTS)], "owner": "ada", "reporter": "rosa", "due": "2026-05-01",
         });
-        let made = client
+        let request = client
             .post(format!("http://{address}/api/projects/OPS/tickets"))
             .header("content-type", "application/json")
             .body(ticket.to_string());
-        assert_eq!(made.send().await.unwrap().status(), 201);
+        assert_eq!(request.send().await.unwrap().status(), 201);
     }
     address
 }
 
+/// The median times of one comparison.
 struct Measured {
     name: String,
     ours: Duration,
@@ -135,8 +136,9 @@ async fn measure<A: AsyncFnMut() -> usize, B: AsyncFnMut() -> usize>(
     mut ours: A,
     mut bare: B,
 ) -> Measured {
-    let (mut our_times, mut bare_times) = (Vec::new(), Vec::new());
-    assert_eq!(ours().await, bare().await, "both read the same rows");
+    let mut our_times = Vec::new();
+    let mut bare_times = Vec::new();
+    assert_eq!(ours().await, bare().await, "the sides read different rows");
     for round in 0..ROUNDS {
         // The sides also take turns at being first.
         for turn in 0..2 {
@@ -173,31 +175,31 @@ fn label(list: usize) -> String {
 async fn main() {
     let mut results = Vec::new();
     for size in [20, 100] {
-        // The upstream installs the TLS provider, which the other client needs too.
-        let warm = House::new(SocketAddr::from(([127, 0, 0, 1], 9)), size);
+        // The upstream installs the TLS provider that the other client needs too.
+        let installs_provider = ProgramRunner::new(SocketAddr::from(([127, 0, 0, 1], 9)), size);
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
-        drop(warm);
+        drop(installs_provider);
         let pages = PAGES / LISTS;
         let address = demo(&client, pages * size).await;
-        let house = House::new(address, size);
+        let runner = ProgramRunner::new(address, size);
         let list = format!("http://{address}/api/tickets?per_page={size}");
-        let one = measure(
+        let one_list = measure(
             format!("one list of {PAGES} pages, {size} rows each"),
-            async || house.run("Ticket").await,
-            async || bare(&client, &list, PAGES).await,
+            async || runner.run("Ticket").await,
+            async || read_bare(&client, &list, PAGES).await,
         );
-        results.push(one.await);
+        results.push(one_list.await);
         let program = side_by_side();
         let lists: Vec<String> = (0..LISTS).map(|number| format!("{list}&label={}", label(number))).collect();
-        let many = measure(
+        let many_lists = measure(
             format!("{LISTS} lists of {pages} pages at once, {size} rows each"),
-            async || house.run(&program).await,
+            async || runner.run(&program).await,
             async || {
-                let reads = lists.iter().map(|list| bare(&client, list, pages));
+                let reads = lists.iter().map(|list| read_bare(&client, list, pages));
                 futures::future::join_all(reads).await.into_iter().sum()
             },
         );
-        results.push(many.await);
+        results.push(many_lists.await);
     }
     println!(
         "median of {ROUNDS} rounds in turns: {PAGES} pages of the demo API's tickets, text of a program to typed rows"

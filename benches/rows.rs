@@ -65,6 +65,7 @@ fn tickets() -> Vec<Row> {
     (0..ROWS).map(one).collect()
 }
 
+/// Returns the median time of a round.
 fn median(mut work: impl FnMut() -> usize) -> Duration {
     let mut times: Vec<Duration> = (0..ROUNDS)
         .map(|_| {
@@ -77,6 +78,7 @@ fn median(mut work: impl FnMut() -> usize) -> Duration {
     times[ROUNDS / 2]
 }
 
+/// Prints the times of a hand-written loop and of the executor's step, with their ratio.
 fn compare(name: &str, by_hand: impl FnMut() -> usize, by_step: impl FnMut() -> usize) {
     let (hand, step) = (median(by_hand), median(by_step));
     let ms = |time: Duration| time.as_secs_f64() * 1000.0;
@@ -89,14 +91,15 @@ fn main() {
     let input = Rowset::complete(rows.clone());
     let number = |name: &str| Column { name: name.into(), kind: Type::Integer };
     let text = |name: &str| Column { name: name.into(), kind: Type::String(TextStyle::Short) };
-    let mut from = step(StepKind::Rows { items: vec![] }, &[]);
-    from.columns = vec![number("priority"), number("votes"), text("state"), text("owner"), text("title")].into();
-    Arc::make_mut(&mut from.columns)
+    let mut source = step(StepKind::Rows { items: vec![] }, &[]);
+    source.columns = vec![number("priority"), number("votes"), text("state"), text("owner"), text("title")].into();
+    Arc::make_mut(&mut source.columns)
         .push(Column { name: "created".into(), kind: Type::Date(catalog::DateFormat::Rfc3339) });
     let catalogs = BTreeMap::new();
     let run = |kind: StepKind| {
-        let (step, from, input, catalogs) = (step(kind, &[]), &from, &input, &catalogs);
-        move || pure_step(&step, from, input, catalogs).unwrap().unwrap().rows.len()
+        let step = step(kind, &[]);
+        let (source, input, catalogs) = (&source, &input, &catalogs);
+        move || pure_step(&step, source, input, catalogs).unwrap().unwrap().rows.len()
     };
     filters(&rows, &run);
     sorts(&rows, &run);
@@ -147,8 +150,8 @@ fn sorts<F: FnMut() -> usize>(rows: &[Row], run: &impl Fn(StepKind) -> F) {
     };
     compare("sort by title", hand, run(sort("title")));
     let hand = || {
-        let at = |row: &Row| row["created"].as_str().and_then(|t| t.parse::<jiff::Timestamp>().ok());
-        let mut keyed: Vec<(Option<jiff::Timestamp>, &Row)> = rows.iter().map(|row| (at(row), row)).collect();
+        let created = |row: &Row| row["created"].as_str().and_then(|t| t.parse::<jiff::Timestamp>().ok());
+        let mut keyed: Vec<(Option<jiff::Timestamp>, &Row)> = rows.iter().map(|row| (created(row), row)).collect();
         keyed.sort_by_key(|(created, _)| *created);
         keyed.into_iter().map(|(_, row)| row).collect::<Vec<_>>().len()
     };
@@ -188,7 +191,8 @@ fn groups<F: FnMut() -> usize>(rows: &[Row], run: &impl Fn(StepKind) -> F) {
     assert_eq!(hand(), group());
     compare("group by state, priority: count", hand, group);
     let hand = || {
-        let (mut sum, mut most) = (0, i64::MIN);
+        let mut sum = 0;
+        let mut most = i64::MIN;
         for row in rows {
             let votes = row["votes"].as_i64().unwrap_or(0);
             sum += votes;
@@ -203,11 +207,11 @@ fn groups<F: FnMut() -> usize>(rows: &[Row], run: &impl Fn(StepKind) -> F) {
     compare("aggregate sum(votes), max(votes)", hand, run(StepKind::Aggregate { input: 0, specs: both }));
 }
 
-/// An upstream that answers after a delay.
-struct Slow(Duration);
+/// An upstream that answers every call after this delay.
+struct DelayedUpstream(Duration);
 
 #[async_trait]
-impl ports::Upstream for Slow {
+impl ports::Upstream for DelayedUpstream {
     async fn send(&self, _: ports::upstream::Call) -> Result<Response, ports::upstream::Error> {
         tokio::time::sleep(self.0).await;
         Ok(Response { status: 200, headers: vec![], body: br#"{"id": "x", "name": "Xena"}"#.to_vec() })
@@ -217,6 +221,7 @@ impl ports::Upstream for Slow {
 const READS: usize = 50;
 const LATENCY: Duration = Duration::from_millis(50);
 
+/// Compares many independent reads with the least time that the limit of calls at once allows.
 fn side_by_side() {
     let text = "catalog: c\nversion: 1\ntitle: C\norigin: http://c.test\nentities:\n  Person:\n    about: x\n    key: [id]\n    \
                 fields: {id: string, name: string}\ncapabilities:\n  person_get: {get: Person, http: \"GET /people/{id}\"}\n";
@@ -237,9 +242,10 @@ fn side_by_side() {
     };
     let limits = Limits::default();
     let catalogs = BTreeMap::from([(catalog.id.clone(), catalog.clone())]);
-    let (tenant, upstream) = (TenantId::local(), Slow(LATENCY));
+    let tenant = TenantId::local();
+    let upstream = DelayedUpstream(LATENCY);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_time().build().unwrap();
-    let took = runtime.block_on(async {
+    let elapsed = runtime.block_on(async {
         let calls = tokio::sync::Semaphore::new(limits.calls_per_session);
         let ctx = Ctx::new(&upstream, &tenant, &catalogs, &limits, &calls);
         let started = Instant::now();
@@ -249,5 +255,5 @@ fn side_by_side() {
     let ideal = LATENCY * u32::try_from(READS.div_ceil(limits.calls_per_origin.min(limits.calls_per_session))).unwrap();
     let ms = |time: Duration| time.as_secs_f64() * 1000.0;
     let name = format!("{READS} reads of {} ms, {} at once", LATENCY.as_millis(), limits.calls_per_origin);
-    println!("{name:<46} {:>8.2} ms {:>8.2} ms {:>6.2}x", ms(ideal), ms(took), ms(took) / ms(ideal));
+    println!("{name:<46} {:>8.2} ms {:>8.2} ms {:>6.2}x", ms(ideal), ms(elapsed), ms(elapsed) / ms(ideal));
 }

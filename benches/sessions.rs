@@ -6,9 +6,9 @@
 // why: a benchmark has no caller that could handle an error, so it stops at the line that failed.
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::panic)]
 
-#[path = "made/tokamak.rs"]
+#[path = "support/tokamak.rs"]
 mod tokamak;
-#[path = "made/wire.rs"]
+#[path = "support/wire.rs"]
 mod wire;
 
 use std::path::Path;
@@ -26,8 +26,8 @@ use wire::{Wire, message};
 const CONNECTIONS: usize = 64;
 const SECONDS: u64 = 5;
 const STORED: usize = 100_000;
-/// Ten entities: those of the demo, and some of a shipped catalog.
-const SLICE: [(&str, &str); 10] = [
+/// The ten entities that a session is taught: those of the demo, and some of a shipped catalog.
+const ENTITIES: [(&str, &str); 10] = [
     ("demo", "Project"),
     ("demo", "Ticket"),
     ("demo", "Comment"),
@@ -40,11 +40,12 @@ const SLICE: [(&str, &str); 10] = [
     ("github", "Label"),
 ];
 
-fn seeds(slice: &[(&str, &str)]) -> Value {
-    slice.iter().map(|(api, entity)| json!({"api": api, "entity": entity})).collect()
+fn seeds(entities: &[(&str, &str)]) -> Value {
+    entities.iter().map(|(api, entity)| json!({"api": api, "entity": entity})).collect()
 }
 
-fn middle(mut times: Vec<Duration>) -> f64 {
+/// Returns the median in milliseconds.
+fn median_ms(mut times: Vec<Duration>) -> f64 {
     times.sort();
     times[times.len() / 2].as_secs_f64() * 1e3
 }
@@ -52,28 +53,29 @@ fn middle(mut times: Vec<Duration>) -> f64 {
 #[tokio::main]
 async fn main() {
     let folder = tempfile::tempdir().unwrap();
-    let tokamak = Tokamak::on(folder.path());
+    let tokamak = Tokamak::start(folder.path());
     println!("the real binary over MCP 2026-07-28 and HTTP, {} cores", std::thread::available_parallelism().unwrap());
-    tokamak.settled().await;
+    tokamak.wait_until_idle().await;
     one_connection(&tokamak).await;
-    let refs = opened(&tokamak).await;
-    many(&tokamak, &refs, "plasm", "plan ok", "5,000").await;
-    many(&tokamak, &refs, "plasm_run", "## result (1 row)", "2,500").await;
+    let refs = open_sessions(&tokamak).await;
+    call_rate(&tokamak, &refs, "plasm", "plan ok", "5,000").await;
+    call_rate(&tokamak, &refs, "plasm_run", "## result (1 row)", "2,500").await;
     drop(tokamak);
     on_disk().await;
     start_up().await;
 }
 
+/// Measures the time of `plasm_context` on one connection.
 async fn one_connection(tokamak: &Tokamak) {
     let mut wire = Wire::to(&tokamak.host).await;
     let mut first = Vec::new();
     for n in 0..60 {
-        let open = json!({"intent": format!("look at tickets and issues, {n}"), "seeds": seeds(&SLICE)});
+        let open = json!({"intent": format!("look at tickets and issues, {n}"), "seeds": seeds(&ENTITIES)});
         let started = Instant::now();
         wire.call("plasm_context", &open).await;
         first.push(started.elapsed());
     }
-    let open = json!({"intent": "look at tickets and issues, 0", "seeds": seeds(&SLICE)});
+    let open = json!({"intent": "look at tickets and issues, 0", "seeds": seeds(&ENTITIES)});
     let mut unchanged = Vec::new();
     for _ in 0..400 {
         let started = Instant::now();
@@ -81,26 +83,28 @@ async fn one_connection(tokamak: &Tokamak) {
         unchanged.push(started.elapsed());
         assert!(text.contains("Session unchanged"), "{text}");
     }
-    println!("{:<70} {:>9.3} ms  (goal 5)", "plasm_context, first open of ten entities, median", middle(first));
-    println!("{:<70} {:>9.3} ms  (goal 1)", "plasm_context, unchanged, median", middle(unchanged));
+    println!("{:<70} {:>9.3} ms  (goal 5)", "plasm_context, first open of ten entities, median", median_ms(first));
+    println!("{:<70} {:>9.3} ms  (goal 1)", "plasm_context, unchanged, median", median_ms(unchanged));
 }
 
 /// Opens a session on each connection.
-async fn opened(tokamak: &Tokamak) -> Vec<String> {
+async fn open_sessions(tokamak: &Tokamak) -> Vec<String> {
     let mut wire = Wire::to(&tokamak.host).await;
     let mut refs = Vec::new();
     for n in 0..CONNECTIONS {
-        let open = json!({"intent": format!("connection {n}"), "seeds": seeds(&SLICE[..2])});
+        let open = json!({"intent": format!("connection {n}"), "seeds": seeds(&ENTITIES[..2])});
         let text = wire.call("plasm_context", &open).await;
         refs.push(text.split('`').nth(1).unwrap().to_owned());
     }
     refs
 }
 
-async fn many(tokamak: &Tokamak, refs: &[String], tool: &'static str, mark: &'static str, goal: &str) {
+/// Measures the calls per second if each session is called on a connection of its own.
+async fn call_rate(tokamak: &Tokamak, refs: &[String], tool: &'static str, mark: &'static str, goal: &str) {
     let done = Arc::new(AtomicUsize::new(0));
     let until = Instant::now() + Duration::from_secs(SECONDS);
-    let (started, before) = (Instant::now(), tokamak.processor());
+    let started = Instant::now();
+    let processor_before = tokamak.processor();
     let mut tasks = Vec::new();
     for reference in refs {
         let program = "Ticket(project=\"OPS\", number=42)[title, state]";
@@ -117,10 +121,11 @@ async fn many(tokamak: &Tokamak, refs: &[String], tool: &'static str, mark: &'st
     for task in tasks {
         task.await.unwrap();
     }
-    let (calls, took) = (done.load(Ordering::Relaxed) as f64, started.elapsed().as_secs_f64());
-    let each = (tokamak.processor() - before).as_secs_f64() * 1e3 / calls;
+    let seconds = started.elapsed().as_secs_f64();
+    let calls = done.load(Ordering::Relaxed) as f64;
+    let each = (tokamak.processor() - processor_before).as_secs_f64() * 1e3 / calls;
     let name = format!("{tool}, {CONNECTIONS} connections, durable");
-    println!("{name:<70} {:>9.0} /s  (goal {goal}; the server used {each:.3} ms of processor each)", calls / took);
+    println!("{name:<70} {:>9.0} /s  (goal {goal}; the server used {each:.3} ms of processor each)", calls / seconds);
 }
 
 /// Measures the bytes that a session of ten entities adds to the folder, and the memory of idle sessions.
@@ -129,45 +134,45 @@ async fn on_disk() {
     /// Sessions before the measurement: the caches of the database and the allocator grow with the first ones.
     const WARM: usize = 500;
     let empty = tempfile::tempdir().unwrap();
-    Tokamak::on(empty.path()).stop();
+    Tokamak::start(empty.path()).stop();
     let folder = tempfile::tempdir().unwrap();
-    let tokamak = Tokamak::on(folder.path());
+    let tokamak = Tokamak::start(folder.path());
     let mut wire = Wire::to(&tokamak.host).await;
-    let mut resident = 0;
+    let mut resident_before = 0;
     for n in 0..SESSIONS {
         if n == WARM {
             tokio::time::sleep(Duration::from_secs(1)).await;
-            resident = tokamak.resident_kb();
+            resident_before = tokamak.resident_kb();
         }
-        let open = json!({"intent": format!("on disk, {n}"), "seeds": seeds(&SLICE)});
+        let open = json!({"intent": format!("on disk, {n}"), "seeds": seeds(&ENTITIES)});
         wire.call("plasm_context", &open).await;
     }
     // Traces are written shortly after the answer.
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let grown = tokamak.resident_kb().saturating_sub(resident) as f64 / (SESSIONS - WARM) as f64;
+    let grown = tokamak.resident_kb().saturating_sub(resident_before) as f64 / (SESSIONS - WARM) as f64;
     drop(wire);
     // A stop writes the log back into the database.
     tokamak.stop();
-    let each = (walk(folder.path()) - walk(empty.path())) as f64 / SESSIONS as f64 / 1024.0;
+    let each = (folder_bytes(folder.path()) - folder_bytes(empty.path())) as f64 / SESSIONS as f64 / 1024.0;
     println!("{:<70} {each:>9.1} KB  (goal 30)", "a session of ten entities on disk, before results");
-    println!("{:<70} {grown:>9.1} KB  (goal 0)", "resident memory for each session more, nobody using them");
+    println!("{:<70} {grown:>9.1} KB  (goal 0)", "resident memory for each further session, while it is idle");
 }
 
 /// Counts the bytes of all files in a folder.
-fn walk(folder: &Path) -> u64 {
+fn folder_bytes(folder: &Path) -> u64 {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.map(|e| if e.path().is_dir() { walk(&e.path()) } else { e.metadata().map_or(0, |m| m.len()) }).sum()
+    entries.map(|e| if e.path().is_dir() { folder_bytes(&e.path()) } else { e.metadata().map_or(0, |m| m.len()) }).sum()
 }
 
-/// Copies the rows of one session a hundred thousand times under other ids.
+/// Measures a start with many sessions: the rows of one session are copied a hundred thousand times under other ids.
 async fn start_up() {
     let folder = tempfile::tempdir().unwrap();
     {
-        let tokamak = Tokamak::on(folder.path());
+        let tokamak = Tokamak::start(folder.path());
         let mut wire = Wire::to(&tokamak.host).await;
-        wire.call("plasm_context", &json!({"intent": "first", "seeds": seeds(&SLICE[..1])})).await;
+        wire.call("plasm_context", &json!({"intent": "first", "seeds": seeds(&ENTITIES[..1])})).await;
     }
-    let empty = Tokamak::on(folder.path()).ready;
+    let empty = Tokamak::start(folder.path()).ready;
     let store = store::sqlite::SqliteStore::open(&folder.path().join(store::sqlite::FILE_NAME)).unwrap();
     let tenant = TenantId::local();
     let mut rows = Vec::new();
@@ -186,8 +191,8 @@ async fn start_up() {
         store.commit(batch).await.unwrap();
     }
     drop(store);
-    let mut times: Vec<Duration> = (0..5).map(|_| Tokamak::on(folder.path()).ready).collect();
+    let mut times: Vec<Duration> = (0..5).map(|_| Tokamak::start(folder.path()).ready).collect();
     times.sort();
-    let name = format!("start with {STORED} stored sessions ({} MB), median of 5", walk(folder.path()) >> 20);
+    let name = format!("start with {STORED} stored sessions ({} MB), median of 5", folder_bytes(folder.path()) >> 20);
     println!("{name:<70} {:>9.0} ms  (goal 300; empty {:.0})", times[2].as_secs_f64() * 1e3, empty.as_secs_f64() * 1e3);
 }

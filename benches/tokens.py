@@ -98,7 +98,7 @@ def reachable(document, paths):
     return kept
 
 
-def cut(document, tags, without):
+def slice_of(document, tags, without):
     """Returns the operations with one of `tags` (None: all), without deprecated ones and those named in `without`."""
     wanted = {
         name
@@ -114,11 +114,11 @@ def cut(document, tags, without):
     return {**top, "paths": paths, "components": reachable(document, paths)}, len(wanted)
 
 
-def same_for_all(document, tags, folder):
+def mapped_slice(document, tags, folder):
     """Returns the slice of which the import maps every operation, and the report of the import."""
     without = {}
     while True:
-        piece, amount = cut(document, tags, without)
+        piece, amount = slice_of(document, tags, without)
         file, catalog = folder / "slice.json", folder / "catalog.yaml"
         file.write_text(compact(piece))
         catalog.unlink(missing_ok=True)
@@ -134,7 +134,7 @@ def same_for_all(document, tags, folder):
 # --- the three sides
 
 
-def ours(catalog, slots):
+def table_tokens(catalog, slots):
     """Counts the tokens of the contract and of the table separately."""
     shown = tokamak("catalog", "show", catalog, "--slots", slots)
     fenced = shown.split("\n```\n", 2)[1].splitlines(keepends=True)
@@ -195,31 +195,31 @@ def without_examples(value, named=False):
 # --- the output
 
 
-def budget():
+def verified_counts():
     """Reads the counts that `cargo xtask tokens` verifies, instead of counting again."""
     lines = (Path(__file__).parent.parent / "tests/tokens.txt").read_text().splitlines()
     pairs = [line.split("#")[0].rsplit(maxsplit=1) for line in lines]
     return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2}
 
 
-def line(what, tokens, each, base):
+def print_line(what, tokens, each, base):
     print(f"  {what:<58} {tokens:>11,} {tokens / each:>9,.1f} {tokens / base:>9,.1f}x")
 
 
-def said(met, what, value, bound):
+def print_target(met, what, value, bound):
     shown = f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"
     print(f"  {'met   ' if met else 'MISSED'} {what}: {shown} ({bound})")
 
 
 def at_most(what, value, most):
-    said(value <= most, what, value, f"at most {most}")
+    print_target(value <= most, what, value, f"at most {most}")
 
 
 def at_least(what, value, least):
-    said(value >= least, what, value, f"at least {least}")
+    print_target(value >= least, what, value, f"at least {least}")
 
 
-def judge(styles, core, capabilities, other):
+def compare_with_targets(styles, core, capabilities, other):
     for slots, (contract, table) in styles.items():
         lesson = contract + table
         at_most(f"{slots}: contract", contract, CONTRACT)
@@ -234,28 +234,28 @@ def judge(styles, core, capabilities, other):
 
 def compare(letter, title, document, tags, core):
     with tempfile.TemporaryDirectory() as folder:
-        piece, report, file, catalog, without = same_for_all(document, tags, Path(folder))
+        piece, report, file, catalog, without = mapped_slice(document, tags, Path(folder))
         amount, capabilities = report["operations"], report["capabilities"]
-        styles = {slots: ours(catalog, slots) for slots in ("names", "symbols")}
+        styles = {slots: table_tokens(catalog, slots) for slots in ("names", "symbols")}
         other = fastmcp(file, amount)
     base = sum(styles["names"])
     print(f"\n{letter}  {title}: {amount} operations, {report['entities']} entities, {capabilities} capabilities")
     print(f"   ({len(without)} operations that the import does not map are left out on every side)")
     print(f"  {'':<58} {'tokens':>11} {'each':>9} {'ratio':>10}")
     for slots, (contract, table) in styles.items():
-        line(f"ours, {slots}: contract ({contract}) and table", contract + table, capabilities, base)
-        line(f"ours, {slots}: the table alone", table, capabilities, base)
-        line(f"ours, {slots}: with our own MCP tools ({core})", core + contract + table, capabilities, base)
+        print_line(f"ours, {slots}: contract ({contract}) and table", contract + table, capabilities, base)
+        print_line(f"ours, {slots}: the table alone", table, capabilities, base)
+        print_line(f"ours, {slots}: with our own MCP tools ({core})", core + contract + table, capabilities, base)
     if isinstance(other, str):
         print(f"  FastMCP: {other}")
         if tags is None:
-            line("FastMCP, whole tools/list (published)", FASTMCP_PUBLISHED, 1223, base)
+            print_line("FastMCP, whole tools/list (published)", FASTMCP_PUBLISHED, 1223, base)
     else:
-        line("FastMCP: name, description, inputSchema", other[0], amount, base)
-        line(f"FastMCP: whole tools/list ({other[2]:.0f} s)", other[1], amount, base)
-    line("OpenAPI slice without its examples, compact JSON", count(compact(without_examples(piece))), amount, base)
-    line("OpenAPI slice, compact JSON", count(compact(piece)), amount, base)
-    judge(styles, core, capabilities, other)
+        print_line("FastMCP: name, description, inputSchema", other[0], amount, base)
+        print_line(f"FastMCP: whole tools/list ({other[2]:.0f} s)", other[1], amount, base)
+    print_line("OpenAPI slice without its examples, compact JSON", count(compact(without_examples(piece))), amount, base)
+    print_line("OpenAPI slice, compact JSON", count(compact(piece)), amount, base)
+    compare_with_targets(styles, core, capabilities, other)
 
 
 def main(package):
@@ -263,7 +263,7 @@ def main(package):
 
     document = json.loads((package / "generated/api.github.com.json").read_text())
     octokit = json.loads((package / "package.json").read_text())["version"]
-    counted = budget()
+    counted = verified_counts()
     print(f"tokens (o200k) for the same operations; fastmcp {version('fastmcp')}, @octokit/openapi {octokit}")
     print("each: per capability for ours, per operation for the others; ratio to our contract and table by name")
     for letter, title, tags in SETS:

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use teach::{Catalogs, Ledger, Seed, SlotStyle, TeachRequest, Teaching, render_wave};
 
-#[path = "made/large.rs"]
+#[path = "support/large.rs"]
 mod large;
-#[path = "made/rounds.rs"]
+#[path = "support/rounds.rs"]
 mod rounds;
 
 const ROUNDS: usize = 60;

@@ -1,8 +1,8 @@
-"""What every folder shares: fixtures, tests that are coroutines, and modules whose tests are steps of one story.
+"""Fixtures of all folders, and support for tests that are coroutines and for modules whose tests are steps of one sequence.
 
-A module with `pytestmark = pytest.mark.steps` tells a story: each test builds on those above it and hands values on in
-`flow`. Selecting a step with `-k` also runs the steps before it. Every other test stands alone. Where a fixture of such a module
-has parameters, the story runs again for each of them: for each `place`, or for each `steps(again_for=...)`.
+The tests of a module with `pytestmark = pytest.mark.steps` are such steps: each builds on those above it and passes values on in
+`flow`. Selecting a step with `-k` also runs the steps before it. Every other test is independent. If a fixture of such a module
+has parameters, the sequence runs again for each of them: for each `place`, or for each `steps(again_for=...)`.
 """
 
 import inspect
@@ -18,12 +18,12 @@ from lib.server import Server
 # A coroutine that waits longer for a server hangs.
 SECONDS_FOR_A_COROUTINE = 120
 
-# A run that gets SIGTERM unwinds its fixtures and so ends its servers.
+# At SIGTERM pytest leaves its fixtures, which ends the servers that they have started.
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
 
 class Flow:
-    """The values that one step of a module hands on to the steps after it."""
+    """The values that one step of a module passes on to the steps after it."""
 
     def __getattr__(self, name):
         raise AssertionError(f"no earlier step of this module has set `{name}`; the first failure above says why")
@@ -83,13 +83,13 @@ def pytest_collection_modifyitems(items):
 
 
 def steps_of(path, collected, selected):
-    """The selected steps of a module and the steps before them, one telling of the story after the other."""
-    stories = {}
+    """The selected steps of a module and the steps before them, one sequence after the other."""
+    sequences = {}
     for item in collected:
         if item.path == path:
-            stories.setdefault(story_of(item), []).append(item)
+            sequences.setdefault(sequence_of(item), []).append(item)
     needed = []
-    for steps in stories.values():
+    for steps in sequences.values():
         last = max((number for number, step in enumerate(steps) if step in selected), default=-1)
         needed += steps[: last + 1]
     return needed
@@ -99,8 +99,8 @@ def is_step(item):
     return item.get_closest_marker("steps") is not None
 
 
-def story_of(item):
-    """The parameter for which a module tells its story again, such as the place `stdio legacy`; None if there is none."""
+def sequence_of(item):
+    """The parameter for which the sequence of a module runs again, such as the place `stdio legacy`; None if there is none."""
     name = item.get_closest_marker("steps").kwargs.get("again_for", "place")
     callspec = getattr(item, "callspec", None)
     value = callspec.params.get(name) if callspec else None

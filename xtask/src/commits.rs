@@ -1,4 +1,4 @@
-//! `cargo xtask commits`: a subject is an imperative of at most 72 characters.
+//! `cargo xtask commits`: checks that the subject of a commit is an imperative of at most 72 characters.
 //! Invariant: only commits that are not in origin/main are read; merges and published history are never checked.
 
 use std::path::Path;
@@ -49,6 +49,7 @@ pub fn check_message(file: &Path) -> Result<Report> {
     Ok(Report { findings, summary: "commits: the subject was checked".to_owned() })
 }
 
+/// Returns what is wrong with a subject.
 fn mistakes(subject: &str) -> Vec<String> {
     let mut mistakes = Vec::new();
     let length = subject.chars().count();

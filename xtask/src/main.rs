@@ -108,7 +108,10 @@ fn parse(arguments: &[String]) -> anyhow::Result<Command> {
     }
     let mut command = None;
     let mut root = workspace_root();
-    let (mut reported, mut before, mut message, mut paths) = (false, None, None, Vec::new());
+    let mut reported = false;
+    let mut before = None;
+    let mut message = None;
+    let mut paths = Vec::new();
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
         let mut value = || rest.next().ok_or_else(|| anyhow::anyhow!("{argument} needs a value after it"));
@@ -135,7 +138,7 @@ fn parse(arguments: &[String]) -> anyhow::Result<Command> {
     })
 }
 
-/// The workspace this program was built from.
+/// Returns the workspace that this program was built from.
 fn workspace_root() -> PathBuf {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
     manifest.parent().unwrap_or(manifest).to_path_buf()
@@ -201,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_understood() {
+    fn command_lines_are_parsed() {
         let root = workspace_root();
         assert_eq!(parsed("").unwrap(), Command::Help);
         assert_eq!(parsed("tidy --help").unwrap(), Command::Help);

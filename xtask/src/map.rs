@@ -60,7 +60,7 @@ pub fn page(tree: &Tree) -> String {
     page
 }
 
-/// `crates/x` and `crates/testkit/x` for a file of a crate, else the first folder.
+/// Returns `crates/x` or `crates/testkit/x` for a folder of a crate, and otherwise the first folder of the path.
 fn crate_folder(folder: &str) -> &str {
     let inside = ["/src", "/tests", "/build", "/guest", "/prelude", "/benches"];
     if folder.starts_with("crates/") {
@@ -70,7 +70,7 @@ fn crate_folder(folder: &str) -> &str {
     folder.split('/').next().unwrap_or(folder)
 }
 
-/// The first sentence of the first comment, for kinds of files that have one.
+/// Returns the first sentence of the first comment, for kinds of files that have one.
 fn entry(path: &str, text: &str) -> Option<String> {
     let ending = path.rsplit('.').next().unwrap_or_default();
     if !matches!(ending, "rs" | "h" | "c" | "js") {
@@ -84,18 +84,18 @@ fn entry(path: &str, text: &str) -> Option<String> {
 
 fn first_sentence(text: &str) -> String {
     let mut in_code = false;
-    for (at, c) in text.char_indices() {
+    for (position, c) in text.char_indices() {
         in_code ^= c == '`';
-        let after = &text[at + c.len_utf8()..];
+        let after = &text[position + c.len_utf8()..];
         let next = after.trim_start().chars().next();
-        let abbreviated = text[..at].ends_with("e.g") || text[..at].ends_with("i.e");
+        let abbreviated = text[..position].ends_with("e.g") || text[..position].ends_with("i.e");
         if c == '.'
             && !in_code
             && !abbreviated
             && after.starts_with(' ')
             && next.is_some_and(|next| next.is_uppercase() || next == '`')
         {
-            return text[..=at].to_owned();
+            return text[..=position].to_owned();
         }
     }
     text.to_owned()

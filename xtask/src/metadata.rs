@@ -22,6 +22,7 @@ pub struct Package {
     pub dependencies: Vec<Dependency>,
 }
 
+/// One entry of a manifest's dependencies.
 #[derive(Debug, Clone)]
 pub struct Dependency {
     pub name: String,

@@ -8,7 +8,7 @@ use std::path::Path;
 
 const HEADING: &str = "## How to add";
 
-/// One row of a recipe, or a recipe without rows.
+/// A row of a recipe that does not fit the tree, or a recipe without rows.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Mistake {
     pub line: usize,
@@ -18,7 +18,7 @@ pub struct Mistake {
 /// Applies the recipes to the tree at `root`.
 pub fn check(root: &Path, page: &str) -> Vec<Mistake> {
     let mut mistakes = Vec::new();
-    let mut recipe: Option<(usize, &str, usize)> = None;
+    let mut recipe: Option<Recipe> = None;
     let mut inside = false;
     for (index, line) in page.lines().enumerate() {
         let number = index + 1;
@@ -32,11 +32,11 @@ pub fn check(root: &Path, page: &str) -> Vec<Mistake> {
             continue;
         }
         if let Some(title) = line.strip_prefix("### ") {
-            recipe = Some((number, title, 0));
+            recipe = Some(Recipe { line: number, title, rows: 0 });
         } else if let Some(row) = row(line)
             && let Some(current) = &mut recipe
         {
-            current.2 += 1;
+            current.rows += 1;
             mistakes.extend(apply(root, &row).map(|text| Mistake { line: number, text }));
         }
     }
@@ -44,8 +44,19 @@ pub fn check(root: &Path, page: &str) -> Vec<Mistake> {
     mistakes
 }
 
-fn without_rows((line, title, rows): (usize, &str, usize)) -> Option<Mistake> {
-    (rows == 0).then(|| Mistake { line, text: format!("the recipe `{title}` names no file") })
+/// A recipe whose rows are being read.
+struct Recipe<'a> {
+    /// The line of its heading.
+    line: usize,
+    title: &'a str,
+    /// The number of rows so far that name a file.
+    rows: usize,
+}
+
+/// Returns the mistake of a recipe that names no file.
+fn without_rows(recipe: Recipe<'_>) -> Option<Mistake> {
+    let text = format!("the recipe `{}` names no file", recipe.title);
+    (recipe.rows == 0).then_some(Mistake { line: recipe.line, text })
 }
 
 struct Row<'a> {
@@ -53,7 +64,7 @@ struct Row<'a> {
     anchor: Option<&'a str>,
 }
 
-/// A table row whose first cell is a path in backticks.
+/// Parses a table row whose first cell is a path in backticks.
 fn row(line: &str) -> Option<Row<'_>> {
     let mut cells = line.trim().strip_prefix('|')?.split('|').map(str::trim);
     let path = code(cells.next()?)?;
@@ -64,6 +75,7 @@ fn code(cell: &str) -> Option<&str> {
     cell.strip_prefix('`')?.strip_suffix('`')
 }
 
+/// Compares a row with the tree and returns what is wrong.
 fn apply(root: &Path, row: &Row<'_>) -> Option<String> {
     if let Some((before, _)) = row.path.split_once('<') {
         let folder = before.rsplit_once('/').map_or("", |(folder, _)| folder);
@@ -103,7 +115,7 @@ mod tests {
     fn missing_files_anchors_and_rows_are_found() {
         assert_eq!(findings("| `src/absent.rs` | | x |\n"), ["11: src/absent.rs does not exist"]);
         assert_eq!(findings("| `absent/<name>.rs` | | x |\n"), ["11: the folder absent does not exist"]);
-        let anchor = concat!("not ", "there");
+        let anchor = concat!("not in ", "the file");
         assert_eq!(
             findings(&format!("| `src/recipes.rs` | `{anchor}` | x |\n")),
             [format!("11: src/recipes.rs does not contain `{anchor}`")]

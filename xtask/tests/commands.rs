@@ -1,4 +1,4 @@
-//! Starts the program as people and CI do, on a small workspace, and checks exit status and printed lines.
+//! Tests of the program: they start it on a small workspace and check its exit status and output.
 
 // why: a failed expectation is the test's own failure, in helper functions too.
 #![allow(clippy::unwrap_used)]
@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The crates of the layer table.
+/// Returns the crates of the layer table.
 fn crates() -> Vec<&'static str> {
     let rows = include_str!("../src/tidy/layers.rs").lines().filter(|line| line.contains("\", Layer::"));
     rows.filter_map(|row| row.split('"').nth(1)).collect()
@@ -99,7 +99,7 @@ fn the_findings_of_each_rule_are_printed() {
 }
 
 #[test]
-fn licences_of_a_workspace_without_dependencies() {
+fn a_workspace_without_dependencies_passes_the_check_of_licences() {
     let workspace = Workspace::new("licences");
     let (status, _, error) = workspace.run("licences");
     assert_eq!(status, 2, "no deny.toml: {error}");

@@ -1,6 +1,5 @@
-//! `[blobs]` of the settings, and its flags: where blobs are kept, and with which credentials.
-//! Invariant: one place is meant, or it is an error that says which flags disagree; a secret is read where it is used and is in
-//! no message.
+//! `[blobs]` of the settings and its flags: where blobs are kept, and the credentials for that place.
+//! Invariant: flags that name different places are an error. A secret is read only when the storage is opened, and is in no message.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -14,15 +13,16 @@ use serde::de::IgnoredAny;
 use store::blobs::s3::{Credentials, Location, Options, S3Blobs};
 use store::blobs::{CachedBlobs, FileBlobs};
 
-use crate::args::Keep;
+use crate::args::StorageArgs;
 use crate::failure::Failure;
 use crate::ports::{OperatorSecrets, SystemEntropy, key_file};
 
+// The names of secrets and variables that all clients of S3 use.
 const KEY_ID: &str = "AWS_ACCESS_KEY_ID";
 const SECRET: &str = "AWS_SECRET_ACCESS_KEY";
 const TOKEN: &str = "AWS_SESSION_TOKEN";
-/// What tells a container, pod or machine of its role.
-const ROLE: &[&str] = &[
+/// The variables from which a container, pod or machine knows its role, which stands for credentials.
+const ROLE_VARIABLES: &[&str] = &[
     "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
     "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
@@ -32,20 +32,25 @@ const ROLE: &[&str] = &[
     "AWS_ENDPOINT_URL_STS",
 ];
 
+/// The table `[blobs]`, as it is written.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BlobsSettings {
-    /// A folder, or s3://BUCKET/PREFIX; the data folder's own when left out.
+    /// A folder, or s3://BUCKET/PREFIX. By default it is `blobs` in the data folder.
     url: Option<String>,
+    /// The folder for copies of blobs that are in S3.
     cache: Option<PathBuf>,
     cache_mb: u64,
+    /// The URL of S3, if it is not that of Amazon.
     endpoint: Option<String>,
     region: Option<String>,
+    /// Whether the endpoint may be reached without TLS.
     allow_http: bool,
+    /// Whether the bucket is in the path of a URL instead of the host name. `None` lets the adapter decide.
     path_style: Option<bool>,
     access_key_id: Option<String>,
     secret_access_key_file: Option<PathBuf>,
-    /// Taken only to be refused without repeating it, as an unknown key would be.
+    /// Accepted only to be refused without being repeated. The error for an unknown key would print the line, and so the secret.
     secret_access_key: Option<IgnoredAny>,
     timeout_ms: u64,
     retries: usize,
@@ -70,67 +75,68 @@ impl Default for BlobsSettings {
     }
 }
 
-/// The settings with the flags applied, and the place they mean.
+/// The place for blobs, and the settings with the flags applied.
 #[derive(Debug, Clone)]
 pub struct BlobsAt {
-    place: Place,
+    place: BlobsPlace,
     settings: BlobsSettings,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Place {
+enum BlobsPlace {
     Folder(PathBuf),
     S3(Location),
 }
 
 impl BlobsAt {
-    pub fn read(mut settings: BlobsSettings, keep: &Keep, data: &Path) -> Result<Self, Failure> {
+    /// Applies the flags to the settings and checks both.
+    pub fn read(mut settings: BlobsSettings, flags: &StorageArgs, data: &Path) -> Result<Self, Failure> {
         check(&settings)?;
-        if let Some(url) = chosen(keep)? {
+        if let Some(url) = place_of_flags(flags)? {
             settings.url = Some(url);
         }
-        settings.cache = keep.blob_cache.clone().or(settings.cache);
+        settings.cache = flags.blob_cache.clone().or(settings.cache);
         let place = match &settings.url {
-            Some(url) => Place::parse(url)?,
+            Some(url) => BlobsPlace::parse(url)?,
             None => return Self::without_s3(settings, data.join("blobs")),
         };
         match place {
-            Place::Folder(folder) => Self::without_s3(settings, folder),
+            BlobsPlace::Folder(folder) => Self::without_s3(settings, folder),
             place => Ok(Self { place, settings }),
         }
     }
 
-    /// In a folder of its own, whatever the settings say.
+    /// Returns the place in a data folder, with default settings.
     pub fn folder(data: &Path) -> Self {
-        Self { place: Place::Folder(data.join("blobs")), settings: BlobsSettings::default() }
+        Self { place: BlobsPlace::Folder(data.join("blobs")), settings: BlobsSettings::default() }
     }
 
     fn without_s3(settings: BlobsSettings, folder: PathBuf) -> Result<Self, Failure> {
         if settings.cache.is_some() {
-            let what = "--blob-cache keeps copies of what is in S3, and blobs are kept in a folder";
-            return Err(Failure::Blobs {
-                what: what.to_owned(),
-                hint: "add --blobs s3://BUCKET/PREFIX, or leave the cache out",
-            });
+            let problem =
+                "--blob-cache keeps copies of blobs that are in S3, but these blobs are in a folder".to_owned();
+            let hint = "add --blobs s3://BUCKET/PREFIX, or leave the cache out";
+            return Err(Failure::Blobs { problem, hint });
         }
-        Ok(Self { place: Place::Folder(folder), settings })
+        Ok(Self { place: BlobsPlace::Folder(folder), settings })
     }
 
-    /// For this database, which is the only one to keep its blobs there.
+    /// Opens the storage for a database. In S3 it becomes the only database that may keep blobs at this place.
     pub fn open(&self, database: &Path, secrets: &OperatorSecrets) -> Result<Arc<dyn Blobs>, Failure> {
         let location = match &self.place {
-            Place::Folder(folder) => return Ok(Arc::new(FileBlobs::open(folder)?)),
-            Place::S3(location) => location,
+            BlobsPlace::Folder(folder) => return Ok(Arc::new(FileBlobs::open(folder)?)),
+            BlobsPlace::S3(location) => location,
         };
-        let far = Arc::new(S3Blobs::new(&self.options(location, owner(database)?, secrets)?)?);
+        let remote = Arc::new(S3Blobs::new(&self.options(location, owner(database)?, secrets)?)?);
         match &self.settings.cache {
-            None => Ok(far),
-            Some(folder) => Ok(Arc::new(CachedBlobs::open(far, folder, self.settings.cache_mb << 20)?)),
+            None => Ok(remote),
+            Some(folder) => Ok(Arc::new(CachedBlobs::open(remote, folder, self.settings.cache_mb << 20)?)),
         }
     }
 
+    /// Returns whether the storage is reached over a network.
     pub fn is_remote(&self) -> bool {
-        matches!(self.place, Place::S3(_))
+        matches!(self.place, BlobsPlace::S3(_))
     }
 
     fn options(&self, location: &Location, owner: String, secrets: &OperatorSecrets) -> Result<Options, Failure> {
@@ -148,21 +154,25 @@ impl BlobsAt {
             credentials: self.credentials(secrets, endpoint.is_some())?,
             endpoint,
             region,
-            allow_http: settings.allow_http || variable("AWS_ALLOW_HTTP").is_some_and(|word| word == "true"),
+            allow_http: settings.allow_http || variable("AWS_ALLOW_HTTP").is_some_and(|value| value == "true"),
             path_style: settings.path_style,
             timeout: Duration::from_millis(settings.timeout_ms),
             retries: settings.retries,
         })
     }
 
-    fn credentials(&self, secrets: &OperatorSecrets, foreign: bool) -> Result<Credentials, Failure> {
+    /// Finds the credentials: a key with its secret, or else the role of the machine. `own_endpoint` says that the storage is not
+    /// Amazon's, so that the machine cannot get a role from Amazon without a variable that says so.
+    fn credentials(&self, secrets: &OperatorSecrets, own_endpoint: bool) -> Result<Credentials, Failure> {
         let find = |name: &str| match secrets.find(&TenantId::local(), name) {
             Ok(secret) => Ok(Some(secret)),
             Err(ports::secrets::Error::NotSet { .. }) => Ok(None),
             Err(problem) => Err(Failure::Secret(problem)),
         };
-        let half =
-            |what: &str, hint| Failure::Blobs { what: format!("the credentials of S3 are incomplete: {what}"), hint };
+        let incomplete = |part: &str, hint| Failure::Blobs {
+            problem: format!("the credentials of S3 are incomplete: {part}"),
+            hint,
+        };
         let id = match &self.settings.access_key_id {
             Some(id) => Some(id.clone()),
             None => find(KEY_ID)?.map(|id| id.expose().to_owned()),
@@ -173,26 +183,26 @@ impl BlobsAt {
         };
         match (id, secret) {
             (Some(id), Some(secret)) => {
-                // A token belongs to the key it came with.
+                // A session token is valid only with the key that it was issued with, so not with a key from the settings.
                 let token = if self.settings.access_key_id.is_some() { None } else { find(TOKEN)? };
                 Ok(Credentials::Keys { id, secret, token })
             }
-            (Some(_), None) => Err(half(
-                "there is an access key, and no secret to it",
+            (Some(_), None) => Err(incomplete(
+                "there is an access key without its secret",
                 "set AWS_SECRET_ACCESS_KEY, name `secret_access_key_file` in [blobs], or run `tokamak secret set AWS_SECRET_ACCESS_KEY`",
             )),
-            (None, Some(_)) => Err(half(
-                "there is a secret, and no access key to it",
+            (None, Some(_)) => Err(incomplete(
+                "there is a secret without its access key",
                 "set AWS_ACCESS_KEY_ID, or `access_key_id` in [blobs]",
             )),
             (None, None) => {
                 let role: Vec<_> =
-                    ROLE.iter().filter_map(|name| Some((name.to_lowercase(), variable(name)?))).collect();
-                if role.is_empty() && foreign {
-                    let what = "there are no credentials for the S3 storage".to_owned();
+                    ROLE_VARIABLES.iter().filter_map(|name| Some((name.to_lowercase(), variable(name)?))).collect();
+                if role.is_empty() && own_endpoint {
+                    let problem = "there are no credentials for the S3 storage".to_owned();
                     let hint =
                         "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or store them with `tokamak secret set`";
-                    return Err(Failure::Blobs { what, hint });
+                    return Err(Failure::Blobs { problem, hint });
                 }
                 Ok(Credentials::Role(role))
             }
@@ -203,18 +213,18 @@ impl BlobsAt {
 impl std::fmt::Display for BlobsAt {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.place {
-            Place::Folder(folder) => write!(f, "{}", folder.display()),
-            Place::S3(location) => write!(f, "{location}"),
+            BlobsPlace::Folder(folder) => write!(f, "{}", folder.display()),
+            BlobsPlace::S3(location) => write!(f, "{location}"),
         }
     }
 }
 
-impl Place {
+impl BlobsPlace {
     fn parse(text: &str) -> Result<Self, Failure> {
         if let Some(folder) = text.strip_prefix("file://") {
             return Ok(Self::Folder(folder.into()));
         }
-        // A word with a scheme is never meant as a folder.
+        // A text with a scheme is never meant as a folder, so a wrong scheme is refused as a place in S3.
         if text.is_empty() || text.contains("://") {
             Ok(Self::S3(Location::parse(text)?))
         } else {
@@ -223,11 +233,11 @@ impl Place {
     }
 }
 
-/// What the flags name, where they agree.
-fn chosen(keep: &Keep) -> Result<Option<String>, Failure> {
-    let folder = keep.directory_path.as_ref().map(|folder| format!("file://{}", folder.display()));
-    let bucket = keep.s3_bucket.as_ref().map(|name| format!("s3://{name}"));
-    let given: Vec<_> = [("--blobs", keep.blobs.clone()), ("--directory-path", folder), ("--s3-bucket", bucket)]
+/// Returns the URL of the place that the flags name. Several flags that name a place are an error.
+fn place_of_flags(flags: &StorageArgs) -> Result<Option<String>, Failure> {
+    let folder = flags.directory_path.as_ref().map(|folder| format!("file://{}", folder.display()));
+    let bucket = flags.s3_bucket.as_ref().map(|name| format!("s3://{name}"));
+    let given: Vec<_> = [("--blobs", flags.blobs.clone()), ("--directory-path", folder), ("--s3-bucket", bucket)]
         .into_iter()
         .filter_map(|(flag, url)| Some((flag, url?)))
         .collect();
@@ -235,19 +245,20 @@ fn chosen(keep: &Keep) -> Result<Option<String>, Failure> {
         [] => Ok(None),
         [(_, url)] => Ok(Some(url.clone())),
         several => {
-            let flags: Vec<_> = several.iter().map(|(flag, _)| *flag).collect();
-            let what = format!("{} each say where blobs are kept", flags.join(" and "));
+            let names: Vec<_> = several.iter().map(|(flag, _)| *flag).collect();
+            let problem = format!("{} each say where blobs are kept", names.join(" and "));
             let hint = "give one of them; for S3 with local copies, --blobs s3://BUCKET/PREFIX --blob-cache DIR";
-            Err(Failure::Blobs { what, hint })
+            Err(Failure::Blobs { problem, hint })
         }
     }
 }
 
+/// Refuses a secret in the settings, and numbers out of their ranges.
 fn check(settings: &BlobsSettings) -> Result<(), Failure> {
     if settings.secret_access_key.is_some() {
-        let what = "`secret_access_key` stands in the settings, where it is easily copied and shown".to_owned();
-        let hint = "take it out; set AWS_SECRET_ACCESS_KEY, name `secret_access_key_file`, or run `tokamak secret set AWS_SECRET_ACCESS_KEY`";
-        return Err(Failure::Blobs { what, hint });
+        let problem = "`secret_access_key` is in the settings, where it is easily copied and shown".to_owned();
+        let hint = "remove it there; set AWS_SECRET_ACCESS_KEY, name `secret_access_key_file`, or run `tokamak secret set AWS_SECRET_ACCESS_KEY`";
+        return Err(Failure::Blobs { problem, hint });
     }
     let bounded = [
         ("blobs.timeout_ms", settings.timeout_ms, 1, 300_000),
@@ -255,30 +266,31 @@ fn check(settings: &BlobsSettings) -> Result<(), Failure> {
         ("blobs.cache_mb", settings.cache_mb, 1, 1 << 30),
     ];
     match bounded.into_iter().find(|(_, value, least, most)| value < least || value > most) {
-        Some((name, found, least, most)) => Err(Failure::Bound { name, found, least, most }),
+        Some((name, value, least, most)) => Err(Failure::Bound { name, value, least, most }),
         None => Ok(()),
     }
 }
 
-/// What the database is called where its blobs are: drawn once, kept in a file beside it.
+/// Returns the name by which the storage knows the database. It is drawn once and kept in a file beside the database.
 fn owner(database: &Path) -> Result<String, Failure> {
     let mut name = database.file_name().unwrap_or_default().to_owned();
     name.push(".owner");
     let path = database.with_file_name(name);
-    let wrong = |cause| Failure::Unwritable { path: path.clone(), cause };
+    let unwritable = |cause| Failure::Unwritable { path: path.clone(), cause };
     if let Ok(known) = std::fs::read_to_string(&path) {
         return Ok(known.trim().to_owned());
     }
-    let mut drawn = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new("."))).map_err(wrong)?;
+    let mut drawn = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new("."))).map_err(unwritable)?;
     let id = base::InstanceId::from_random(SystemEntropy.bytes());
-    writeln!(drawn, "{id}").and_then(|()| drawn.as_file().sync_all()).map_err(wrong)?;
+    writeln!(drawn, "{id}").and_then(|()| drawn.as_file().sync_all()).map_err(unwritable)?;
     match drawn.persist_noclobber(&path) {
-        // Another process was faster: its name it is.
-        Err(error) if error.error.kind() != std::io::ErrorKind::AlreadyExists => Err(wrong(error.error)),
-        _ => std::fs::read_to_string(&path).map(|known| known.trim().to_owned()).map_err(wrong),
+        // If another process was faster, its name is the one that counts.
+        Err(error) if error.error.kind() != std::io::ErrorKind::AlreadyExists => Err(unwritable(error.error)),
+        _ => std::fs::read_to_string(&path).map(|known| known.trim().to_owned()).map_err(unwritable),
     }
 }
 
+/// Returns the value of an environment variable that is set and not empty.
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
@@ -288,53 +300,53 @@ fn variable(name: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn read(settings: &str, keep: &Keep) -> Result<BlobsAt, Failure> {
-        BlobsAt::read(toml::from_str(settings).unwrap(), keep, Path::new("/data"))
-    }
-
-    fn s3(at: &BlobsAt) -> bool {
-        at.is_remote()
+    fn read(settings: &str, flags: &StorageArgs) -> Result<BlobsAt, Failure> {
+        BlobsAt::read(toml::from_str(settings).unwrap(), flags, Path::new("/data"))
     }
 
     #[test]
     fn flags_beat_the_file_and_the_data_folder_is_the_default() {
-        let none = Keep::default();
+        let none = StorageArgs::default();
         assert_eq!(read("", &none).unwrap().to_string(), "/data/blobs");
         let file = "url = \"s3://heaps/a\"\ncache = \"/cache\"";
         assert_eq!(read(file, &none).unwrap().to_string(), "s3://heaps/a");
-        for (keep, place) in [
-            (Keep { blobs: Some("s3://other".to_owned()), ..none.clone() }, "s3://other"),
-            (Keep { s3_bucket: Some("other".to_owned()), ..none.clone() }, "s3://other"),
+        for (flags, expected) in [
+            (StorageArgs { blobs: Some("s3://other".to_owned()), ..none.clone() }, "s3://other"),
+            (StorageArgs { s3_bucket: Some("other".to_owned()), ..none.clone() }, "s3://other"),
         ] {
-            let at = read(file, &keep).unwrap();
-            assert_eq!((at.to_string().as_str(), s3(&at)), (place, true));
+            let at = read(file, &flags).unwrap();
+            assert_eq!((at.to_string().as_str(), at.is_remote()), (expected, true));
         }
-        for keep in [
-            Keep { blobs: Some("/heaps".to_owned()), ..none.clone() },
-            Keep { blobs: Some("file:///heaps".to_owned()), ..none.clone() },
-            Keep { directory_path: Some("/heaps".into()), ..none },
+        for flags in [
+            StorageArgs { blobs: Some("/heaps".to_owned()), ..none.clone() },
+            StorageArgs { blobs: Some("file:///heaps".to_owned()), ..none.clone() },
+            StorageArgs { directory_path: Some("/heaps".into()), ..none },
         ] {
-            let at = read("url = \"s3://heaps/a\"", &keep).unwrap();
-            assert_eq!((at.to_string().as_str(), s3(&at)), ("/heaps", false));
+            let at = read("url = \"s3://heaps/a\"", &flags).unwrap();
+            assert_eq!((at.to_string().as_str(), at.is_remote()), ("/heaps", false));
         }
     }
 
     #[test]
-    fn what_does_not_go_together_is_told() {
-        let keep = Keep { blobs: Some("s3://aaa".to_owned()), s3_bucket: Some("bbb".to_owned()), ..Keep::default() };
-        let said = read("", &keep).unwrap_err().to_string();
-        assert!(said.contains("--blobs and --s3-bucket") && said.contains("--blob-cache"), "{said}");
-        let keep = Keep { blob_cache: Some("/cache".into()), ..Keep::default() };
-        assert!(read("", &keep).unwrap_err().to_string().contains("--blobs s3://"));
-        for wrong in
+    fn contradicting_flags_and_bad_settings_are_refused() {
+        let flags = StorageArgs {
+            blobs: Some("s3://aaa".to_owned()),
+            s3_bucket: Some("bbb".to_owned()),
+            ..StorageArgs::default()
+        };
+        let message = read("", &flags).unwrap_err().to_string();
+        assert!(message.contains("--blobs and --s3-bucket") && message.contains("--blob-cache"), "{message}");
+        let flags = StorageArgs { blob_cache: Some("/cache".into()), ..StorageArgs::default() };
+        assert!(read("", &flags).unwrap_err().to_string().contains("--blobs s3://"));
+        for settings in
             ["url = \"gs://heaps\"", "url = \"\"", "url = \"s3://X\"", "timeout_ms = 0", "retries = 21", "cache_mb = 0"]
         {
-            assert!(read(wrong, &Keep::default()).is_err(), "{wrong}");
+            assert!(read(settings, &StorageArgs::default()).is_err(), "{settings}");
         }
     }
 
     #[test]
-    fn a_database_has_one_name() {
+    fn a_database_keeps_the_name_that_was_drawn_first() {
         let folder = tempfile::tempdir().unwrap();
         let database = folder.path().join("rows.db");
         let name = owner(&database).unwrap();
@@ -346,7 +358,9 @@ mod tests {
 
     #[test]
     fn a_secret_in_the_file_is_refused_and_not_repeated() {
-        let said = read("secret_access_key = \"hunter2\"", &Keep::default()).unwrap_err();
-        assert!(said.to_string().contains("AWS_SECRET_ACCESS_KEY") && !format!("{said} {said:?}").contains("hunter2"));
+        let error = read("secret_access_key = \"hunter2\"", &StorageArgs::default()).unwrap_err();
+        assert!(
+            error.to_string().contains("AWS_SECRET_ACCESS_KEY") && !format!("{error} {error:?}").contains("hunter2")
+        );
     }
 }

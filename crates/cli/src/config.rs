@@ -1,5 +1,5 @@
-//! The settings, from file, environment and flags, read once.
-//! Invariant: an unknown key is an error with its place; a flag beats the file.
+//! Reads the settings once, from the configuration file, the environment and the flags.
+//! Invariant: a key of the file that is not known is an error with its place. A flag overrides the file.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
@@ -15,63 +15,69 @@ use teach::Teaching;
 use crate::args::Settings;
 use crate::blobs::{BlobsAt, BlobsSettings};
 use crate::failure::Failure;
-use crate::memory;
 use crate::ports;
 use crate::tenants::{self, TenantsSettings};
 
 #[derive(Debug, Clone)]
 pub struct Config {
+    /// The data folder.
     pub data: PathBuf,
-    /// In the data folder, unless it is said where.
+    /// The database file. By default it is in the data folder.
     pub database: PathBuf,
     pub blobs: BlobsAt,
+    /// The folders whose catalogs are offered and watched.
     pub catalogs: Vec<PathBuf>,
-    /// Do not start on a catalog that cannot be offered.
+    /// Whether a catalog that cannot be offered prevents the start. Otherwise it is reported and left out.
     pub strict_catalogs: bool,
+    /// Whether the demo API is served and its catalog offered.
     pub demo: bool,
     pub listen: IpAddr,
+    /// The port to listen on. 0 chooses a free one.
     pub port: u16,
-    /// Names this server is reached by, beside the loopback ones.
+    /// The names that a request's Host header may have, the loopback names included.
     pub hosts: Vec<String>,
+    /// The time that running calls get to finish when the server stops.
     pub drain_seconds: u64,
-    /// A file for each secret, beside those of the environment.
+    /// A folder with one file for each secret, searched after the environment.
     pub secrets_dir: Option<PathBuf>,
-    /// Opens the encrypted secrets in the data folder.
+    /// The key that opens the encrypted secrets in the data folder.
     pub secrets_key: Option<Secret>,
-    /// Offered beside the shipped ones, from specifications that `serve --openapi` names.
+    /// The catalogs made from the specifications of `serve --openapi`. They are offered like shipped ones.
     pub imported: Vec<Arc<Catalog>>,
     pub limits: Limits,
     pub retention: Retention,
-    /// Where calls are sent as spans: the base URL of an OpenTelemetry collector.
+    /// The base URL of the OpenTelemetry collector that gets calls as spans.
     pub otlp: Option<String>,
     pub teaching: Teaching,
     pub js: JsSettings,
-    /// What tenants may use, and who speaks for them; who is not named may use everything.
+    /// The limits and keys of each tenant. A tenant without a table may use everything.
     pub tenants: TenantsSettings,
-    /// Whether requests need a key; without a word, where there is one.
+    /// Whether requests need a key. `None` means: if a key exists.
     pub auth: Option<AuthMode>,
-    /// Whether outgoing credentials, and so sessions, are the caller's own.
+    /// Whether APIs are called with each caller's own credentials, so that each principal has its own sessions.
     pub delegated: bool,
-    /// Which tools are offered, where no flag says it.
+    /// The tools to offer if no flag says it.
     pub tools: ToolSet,
 }
 
+/// `auth` of the settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AuthMode {
+    /// Every request needs a key.
     Keys,
-    /// On loopback only.
+    /// No request needs a key. Allowed only on a loopback address.
     Off,
 }
 
-/// Whose credentials APIs are called with.
+/// `auth_resolution` of the settings: the credentials that APIs are called with.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum AuthResolution {
-    /// The operator's.
+    /// The operator's credentials.
     #[default]
     Env,
-    /// The caller's, so that each principal has its own sessions.
+    /// The caller's credentials, so that each principal has its own sessions.
     Delegated,
 }
 
@@ -81,9 +87,10 @@ struct Telemetry {
     otlp: Option<String>,
 }
 
+/// The configuration file, as it is written. `Config` has the same settings with flags and defaults applied.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct File {
+struct ConfigFile {
     data: Option<PathBuf>,
     database: Option<PathBuf>,
     blobs: BlobsSettings,
@@ -108,17 +115,18 @@ struct File {
 }
 
 impl Config {
+    /// Reads and checks the settings. `file` is the path that `--config` gave.
     pub fn read(file: Option<&Path>, settings: &Settings) -> Result<Self, Failure> {
         let file = file.map(read_file).transpose()?.unwrap_or_default();
         let data = settings.data.clone().or(file.data).or_else(default_data).ok_or(Failure::NoDataFolder)?;
-        let database = database(settings.keep.session_db_path.clone().or(file.database), &data);
-        let blobs = BlobsAt::read(file.blobs, &settings.keep, &data)?;
+        let database = database(settings.storage.session_db_path.clone().or(file.database), &data);
+        let blobs = BlobsAt::read(file.blobs, &settings.storage, &data)?;
         let catalogs = if settings.catalogs.is_empty() { file.catalogs } else { settings.catalogs.clone() };
         check_limits(&file.limits)?;
         check_retention(&file.retention)?;
-        // Written so that what is no number fails too.
+        // Not `< 0.0 || > 1.0`, because both are false for NaN, which must be refused too.
         if !(0.0..=1.0).contains(&file.teaching.writes) {
-            return Err(Failure::Score { found: file.teaching.writes });
+            return Err(Failure::Score { value: file.teaching.writes });
         }
         tenants::check(&file.tenants)?;
         let loopback = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
@@ -149,13 +157,13 @@ impl Config {
     }
 }
 
-/// What only this machine, or another table, says of them.
+/// Adds what the table `[js]` does not hold: a default that depends on this machine, and the limits of tenants.
 fn js_settings(file: JsSettings, tenants: &TenantsSettings) -> JsSettings {
-    let at_work_mb = if file.at_work_mb == 0 { memory::at_work_mb() } else { file.at_work_mb };
+    let at_work_mb = if file.at_work_mb == 0 { default_at_work_mb() } else { file.at_work_mb };
     JsSettings { at_work_mb, heaps_mb_of: tenants::heaps_mb(tenants), ..file }
 }
 
-/// A file; where a folder is named, the file in it that has our name.
+/// Returns the path of the database file. If a folder is chosen, the file is in it.
 fn database(chosen: Option<PathBuf>, data: &Path) -> PathBuf {
     match chosen {
         Some(path) if !path.is_dir() => path,
@@ -163,7 +171,7 @@ fn database(chosen: Option<PathBuf>, data: &Path) -> PathBuf {
     }
 }
 
-/// The environment beats the file that the setting names.
+/// Reads the key of the encrypted secrets, from the environment or else from the file that the setting names.
 fn secrets_key(file: Option<&Path>) -> Result<Option<Secret>, Failure> {
     match std::env::var_os(ports::SECRETS_KEY).filter(|value| !value.is_empty()) {
         Some(value) => value.into_string().map(|text| Some(Secret::new(text))).map_err(|_| Failure::KeyNotText),
@@ -171,7 +179,7 @@ fn secrets_key(file: Option<&Path>) -> Result<Option<Secret>, Failure> {
     }
 }
 
-/// A limit of nothing lets nothing through, and a huge one is none: both are mistakes.
+/// Refuses a limit of zero, which would let nothing through, and a limit so large that it would limit nothing.
 fn check_limits(limits: &Limits) -> Result<(), Failure> {
     let bounded = [
         ("program_bytes", limits.program_bytes, 1 << 20),
@@ -194,16 +202,16 @@ fn check_limits(limits: &Limits) -> Result<(), Failure> {
         ("shown_chars", limits.shown_chars, 40_000),
     ];
     match bounded.into_iter().find(|(_, value, most)| *value == 0 || value > most) {
-        Some((name, found, most)) => Err(Failure::Limit { name, found, most }),
+        Some((name, value, most)) => Err(Failure::Limit { name, value, most }),
         None => Ok(()),
     }
 }
 
-/// What is kept for no time at all would go while someone reads it.
+/// Refuses a retention period of zero, because the data would be removed while a caller reads it.
 fn check_retention(retention: &Retention) -> Result<(), Failure> {
     let Retention { execute_sessions, sessions, artifacts, claims, connections, trace_calls, .. } = *retention;
     let Retention { executions, heaps, log_entries, grace_hours, .. } = *retention;
-    let named = [
+    let periods = [
         ("executions", executions),
         ("heaps", heaps),
         ("log_entries", log_entries),
@@ -215,18 +223,18 @@ fn check_retention(retention: &Retention) -> Result<(), Failure> {
         ("trace_calls", trace_calls),
         ("grace_hours", grace_hours),
     ];
-    match named.into_iter().find(|(_, value)| *value == 0) {
+    match periods.into_iter().find(|(_, value)| *value == 0) {
         Some((name, _)) => Err(Failure::Retention { name }),
         None => Ok(()),
     }
 }
 
-fn read_file(path: &Path) -> Result<File, Failure> {
+fn read_file(path: &Path) -> Result<ConfigFile, Failure> {
     let text = read_text(path)?;
     toml::from_str(&text).map_err(|cause| Failure::Config { path: path.to_owned(), cause: Box::new(cause) })
 }
 
-/// A file's text, or why there is none.
+/// Reads a file as text.
 pub fn read_text(path: &Path) -> Result<String, Failure> {
     let bytes = std::fs::read(path).map_err(|cause| match cause.kind() {
         std::io::ErrorKind::NotFound => Failure::Missing { path: path.to_owned() },
@@ -235,32 +243,64 @@ pub fn read_text(path: &Path) -> Result<String, Failure> {
     text_of(path, bytes)
 }
 
-/// Bytes as text, or the line where they are none. `path` is only their name.
+/// Converts bytes to text. The error has the first line that is not UTF-8. `path` is only used in the error.
 pub fn text_of(path: &Path, bytes: Vec<u8>) -> Result<String, Failure> {
     String::from_utf8(bytes).map_err(|error| {
-        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-        Failure::NotText { path: path.to_owned(), line: before.iter().filter(|byte| **byte == b'\n').count() + 1 }
+        let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        Failure::NotText { path: path.to_owned(), line: valid.iter().filter(|byte| **byte == b'\n').count() + 1 }
     })
 }
 
-/// `$XDG_DATA_HOME/tokamak`, else `~/.local/share/tokamak`.
+/// Returns `$XDG_DATA_HOME/tokamak`, or else `~/.local/share/tokamak`.
 fn default_data() -> Option<PathBuf> {
     let xdg = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from).filter(|p| p.is_absolute());
     let home = || std::env::var_os("HOME").filter(|h| !h.is_empty()).map(|h| PathBuf::from(h).join(".local/share"));
     xdg.or_else(home).map(|base| base.join("tokamak"))
 }
 
+/// The bounds of the default of `js.at_work_mb`.
+const LEAST_AT_WORK_MB: u64 = 1_024;
+const MOST_AT_WORK_MB: u64 = 4_096;
+
+/// Returns the memory that the running steps of scripts may use together if the settings do not say it: a quarter of this
+/// machine's memory, or of the container's if that is less. If neither can be read, the least is assumed.
+fn default_at_work_mb() -> u64 {
+    // Control groups of version 2 and version 1. Version 2 writes `max` if there is no limit, which is no number.
+    let files = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
+    let limits = files.iter().filter_map(|file| std::fs::read_to_string(file).ok()?.trim().parse::<u64>().ok());
+    let machine = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| total_memory(&text));
+    at_work_share_mb(limits.chain(machine).min())
+}
+
+/// Returns the bytes of `MemTotal`, which the kernel writes in kB.
+fn total_memory(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kb: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kb.checked_mul(1_024)
+}
+
+fn at_work_share_mb(bytes: Option<u64>) -> u64 {
+    bytes.map_or(LEAST_AT_WORK_MB, |bytes| (bytes / 4) >> 20).clamp(LEAST_AT_WORK_MB, MOST_AT_WORK_MB)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::check_limits;
-    use base::Limits;
+    use super::*;
 
     #[test]
-    fn a_limit_of_nothing_or_of_everything_is_named() {
+    fn a_limit_of_zero_or_without_effect_is_refused_by_name() {
         assert!(check_limits(&Limits::default()).is_ok());
-        let named = |limits: Limits| check_limits(&limits).unwrap_err().to_string();
-        assert!(named(Limits { pages: 0, ..Limits::default() }).starts_with("`limits.pages` is 0"));
-        assert!(named(Limits { calls_per_session: usize::MAX, ..Limits::default() }).contains("calls_per_session"));
-        assert!(named(Limits { request_timeout_ms: 0, ..Limits::default() }).contains("request_timeout_ms"));
+        let refusal = |limits: Limits| check_limits(&limits).unwrap_err().to_string();
+        assert!(refusal(Limits { pages: 0, ..Limits::default() }).starts_with("`limits.pages` is 0"));
+        assert!(refusal(Limits { calls_per_session: usize::MAX, ..Limits::default() }).contains("calls_per_session"));
+        assert!(refusal(Limits { request_timeout_ms: 0, ..Limits::default() }).contains("request_timeout_ms"));
+    }
+
+    #[test]
+    fn steps_get_a_quarter_of_the_memory_within_bounds() {
+        assert_eq!(total_memory("MemTotal:       24653244 kB\nMemFree: 1 kB\n"), Some(24_653_244 * 1_024));
+        assert_eq!(total_memory("nothing of the kind"), None);
+        let shares = [None, Some(1 << 30), Some(8 << 30), Some(24 << 30), Some(u64::MAX)].map(at_work_share_mb);
+        assert_eq!(shares, [1_024, 1_024, 2_048, 4_096, 4_096]);
     }
 }

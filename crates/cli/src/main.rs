@@ -1,19 +1,19 @@
-//! The binary `tokamak`: arguments, configuration, wiring, and one file per command.
+//! The binary `tokamak`: arguments, configuration, wiring, and one file for each command.
 //!
 //! Invariants:
-//! - All wiring is here: only this crate and `testkit` name an adapter.
-//! - Settings are one `Config`, read once; only this crate sees the environment.
-//! - Human output by default, `--json` everywhere; errors on standard error with exit code 1 (failed), 2 (usage), 3 (not found).
+//! - Only this crate and `testkit` name an adapter, so all wiring is here.
+//! - The settings are one `Config`, which is read once. Only this crate reads the environment.
+//! - Every command prints text for people, or JSON with `--json`. Errors go to standard error; the exit code is 1 (failed),
+//!   2 (wrong arguments or settings) or 3 (not found).
 
 mod args;
-mod beside;
+mod background;
 mod blobs;
 mod catalogs;
 mod commands;
 mod config;
 mod failure;
 mod log;
-mod memory;
 mod otlp;
 mod output;
 mod ports;
@@ -28,25 +28,25 @@ use clap::Parser;
 use crate::args::Cli;
 use crate::output::Output;
 
-/// A call makes some thousands of small allocations on one thread and frees many of them on another: with the C library's
-/// allocator they were a sixth of what a call costs (docs/benchmarks.md, "Sessions").
+/// A call makes some thousands of small allocations on one thread and frees many of them on another. With the C library's
+/// allocator they took a sixth of the time of a call (docs/benchmarks.md, "Sessions").
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(refusal) => return output::usage(&refusal),
+        Err(error) => return output::usage(&error),
     };
     let output = Output::new(cli.json);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(cause) => return output.fail(&failure::Failure::Runtime(cause)),
     };
-    let ended = runtime.block_on(commands::run(cli, &output));
-    // A read of standard input cannot be interrupted; it must not keep a stopped process alive.
+    let result = runtime.block_on(commands::run(cli, &output));
+    // A blocking read of standard input cannot be interrupted. Waiting for it would keep a stopped process alive.
     runtime.shutdown_background();
-    match ended {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => output.fail(&failure),
     }

@@ -1,6 +1,6 @@
-//! Calls as spans, to an OpenTelemetry collector: OTLP over HTTP, as JSON.
-//! Written by hand: the message is two dozen lines of JSON, and the SDK would bring a second HTTP stack and protobuf for it.
-//! Invariant: whoever calls waits for nothing here; what a collector does not take is dropped and counted.
+//! Exports calls as spans to an OpenTelemetry collector: OTLP over HTTP, as JSON.
+//! The message is written by hand: it has two dozen lines of JSON, and the SDK would bring a second HTTP stack and protobuf.
+//! Invariant: no call waits for the collector. Spans that it does not take are dropped, and a log line says how many.
 
 use std::future::Future;
 use std::time::Duration;
@@ -14,12 +14,14 @@ use upstream::Collector;
 
 use crate::failure::Failure;
 
-/// Spans that may wait for the collector.
-const WAITING: usize = 2_048;
-const AT_ONCE: usize = 256;
-const BETWEEN: Duration = Duration::from_millis(500);
+/// The number of spans that may wait for the collector. More are dropped.
+const QUEUE_SPANS: usize = 2_048;
+/// The number of spans in one request.
+const BATCH_SPANS: usize = 256;
+const EXPORT_INTERVAL: Duration = Duration::from_millis(500);
 const TIMEOUT: Duration = Duration::from_secs(5);
 
+/// The sending end of the queue of spans.
 pub struct Otlp(mpsc::Sender<Value>);
 
 impl Exporter for Otlp {
@@ -31,27 +33,27 @@ impl Exporter for Otlp {
 }
 
 impl Otlp {
-    /// What takes calls, and what sends them on until `stop` and once more then.
+    /// Returns the exporter, and the task that sends its spans until `stop` is cancelled and once more after that.
     pub fn new(url: &str, stop: CancellationToken) -> Result<(Self, impl Future<Output = ()> + use<>), Failure> {
-        let wrong = || Failure::Usage(format!("`telemetry.otlp` is `{url}`; write it as http://HOST:4318"));
+        let bad_url = || Failure::Usage(format!("`telemetry.otlp` is `{url}`; write it as http://HOST:4318"));
         if !url.starts_with("http://") {
-            return Err(wrong());
+            return Err(bad_url());
         }
-        let to = format!("{}/v1/traces", url.trim_end_matches('/'));
-        let collector = Collector::new(&to, TIMEOUT).map_err(|_| wrong())?;
-        let (taking, mut waiting) = mpsc::channel(WAITING);
-        let sending = async move {
+        let endpoint = format!("{}/v1/traces", url.trim_end_matches('/'));
+        let collector = Collector::new(&endpoint, TIMEOUT).map_err(|_| bad_url())?;
+        let (sender, mut queue) = mpsc::channel(QUEUE_SPANS);
+        let export = async move {
             let mut last = false;
             while !last {
                 tokio::select! {
-                    () = tokio::time::sleep(BETWEEN) => {}
-                    // Whoever writes traces has a moment to hand on the last ones.
-                    () = stop.cancelled() => { tokio::time::sleep(BETWEEN).await; last = true; }
+                    () = tokio::time::sleep(EXPORT_INTERVAL) => {}
+                    // The task that writes traces ends at the same signal and still hands over its last records.
+                    () = stop.cancelled() => { tokio::time::sleep(EXPORT_INTERVAL).await; last = true; }
                 }
                 loop {
                     let mut spans = Vec::new();
-                    while spans.len() < AT_ONCE
-                        && let Ok(span) = waiting.try_recv()
+                    while spans.len() < BATCH_SPANS
+                        && let Ok(span) = queue.try_recv()
                     {
                         spans.push(span);
                     }
@@ -62,10 +64,11 @@ impl Otlp {
                 }
             }
         };
-        Ok((Self(taking), sending))
+        Ok((Self(sender), export))
     }
 }
 
+/// Sends one batch. If that fails, its spans are dropped.
 async fn send(collector: &Collector, spans: Vec<Value>) {
     let count = spans.len();
     let body = json!({"resourceSpans": [{
@@ -77,14 +80,14 @@ async fn send(collector: &Collector, spans: Vec<Value>) {
     }
 }
 
-/// All calls of a session are one trace.
+/// Returns a call as a span. All calls of a session are one trace.
 fn span(session: LogicalSessionId, call: &CallRecord) -> Value {
     let trace = session.to_string().replace('-', "");
     let id = Digest::of(format!("{session}{}{}{}", call.at, call.tool, call.answer).as_bytes()).to_string();
     let nanos = |ms: i64| (i128::from(ms) * 1_000_000).to_string();
     let mut attributes = vec![text("tokamak.outcome", &call.outcome)];
-    let whole = [("tokamak.program", &call.program), ("tokamak.uri", &call.uri)];
-    attributes.extend(whole.into_iter().filter_map(|(name, value)| Some(text(name, value.as_ref()?))));
+    let optional = [("tokamak.program", &call.program), ("tokamak.uri", &call.uri)];
+    attributes.extend(optional.into_iter().filter_map(|(name, value)| Some(text(name, value.as_ref()?))));
     attributes.extend(call.plan.iter().map(|plan| text("tokamak.plan", &plan.to_string())));
     attributes.push(json!({"key": "tokamak.answer_chars", "value": {"intValue": call.answer_chars.to_string()}}));
     let step = |step: &session::StepRecord| {

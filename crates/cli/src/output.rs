@@ -1,5 +1,5 @@
-//! Standard output and standard error.
-//! Invariant: a closed pipe ends the output, not the program; colour only on a terminal.
+//! Prints to standard output and standard error, as text or as JSON.
+//! Invariant: a closed pipe ends the output, not the program. Colours are written only to a terminal.
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -9,20 +9,22 @@ use serde_json::{Value, json};
 use crate::failure::Failure;
 
 pub struct Output {
+    /// Whether the command prints JSON, because `--json` was given.
     pub json: bool,
 }
 
-/// A command line that cannot be read: as clap says it, or as JSON where that was asked for. Help and version are no errors.
-pub fn usage(refusal: &clap::Error) -> ExitCode {
+/// Prints the reason why a command line cannot be parsed, as JSON if `--json` is in it. Help and version arrive here too, and
+/// are not errors.
+pub fn usage(error: &clap::Error) -> ExitCode {
+    // The arguments could not be parsed, so the flag is looked for in the raw ones.
     let wants_json = std::env::args_os().any(|argument| argument == "--json");
-    if refusal.use_stderr() && wants_json {
-        Output::new(true)
-            .notice(&json!({"error": {"code": "usage", "message": refusal.to_string().trim()}}).to_string());
+    if error.use_stderr() && wants_json {
+        Output::new(true).notice(&json!({"error": {"code": "usage", "message": error.to_string().trim()}}).to_string());
     } else {
-        // Nobody reads any more: there is nobody to tell.
-        let _ = refusal.print();
+        // A failure to write means that the reader has closed the pipe, and there is nowhere to report it.
+        let _ = error.print();
     }
-    ExitCode::from(if refusal.use_stderr() { 2 } else { 0 })
+    ExitCode::from(if error.use_stderr() { 2 } else { 0 })
 }
 
 impl Output {
@@ -30,26 +32,33 @@ impl Output {
         Self { json }
     }
 
-    /// To standard output, with a newline.
+    /// Prints a line to standard output.
     pub fn line(&self, text: &str) {
-        // Nobody reads any more: there is nobody to tell.
+        // A failure to write means that the reader has closed the pipe, and there is nowhere to report it.
         let _ = writeln!(std::io::stdout(), "{text}");
     }
 
+    /// Prints a JSON value to standard output.
     pub fn value(&self, value: &Value) {
         self.line(&serde_json::to_string_pretty(value).unwrap_or_default());
     }
 
-    /// To standard error, with a newline.
+    /// Prints the result of a command: the value with `--json`, the line otherwise.
+    pub fn value_or_line(&self, value: &Value, text: &str) {
+        if self.json { self.value(value) } else { self.line(text) }
+    }
+
+    /// Prints a line to standard error.
     pub fn notice(&self, text: &str) {
         let _ = writeln!(std::io::stderr(), "{text}");
     }
 
-    /// Whether a person reads standard output.
+    /// Returns whether standard output is a terminal.
     pub fn terminal(&self) -> bool {
         std::io::stdout().is_terminal()
     }
 
+    /// Returns whether colours may be written to standard output.
     pub fn colour(&self) -> bool {
         self.terminal() && std::env::var_os("NO_COLOR").is_none()
     }
@@ -58,6 +67,7 @@ impl Output {
         if self.colour() { format!("\u{1b}[1m{text}\u{1b}[0m") } else { text.to_owned() }
     }
 
+    /// Prints a failure with the causes that its text does not contain, and returns its exit code.
     pub fn fail(&self, failure: &Failure) -> ExitCode {
         let mut text = failure.to_string();
         let mut source = std::error::Error::source(failure);

@@ -1,8 +1,8 @@
-//! `[tenants.NAME]` of the settings: what a tenant may use, how much, and who speaks for it.
-//! Invariant: a name in a list that matches nothing is said at the start, with the one that was meant; a list never allows by
-//! mistake.
+//! `[tenants.NAME]` of the settings: the catalogs and capabilities that a tenant may use, its limits and its keys.
+//! Invariant: an entry of a list that matches nothing allows nothing, and is reported at the start with the name that may have been
+//! meant.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use access::Identity;
 use access::keys::ConfiguredKey;
@@ -12,26 +12,28 @@ use serde::Deserialize;
 
 use crate::failure::Failure;
 
-/// Of a key that names nobody.
-pub const NOBODY: &str = "default";
+/// The principal of a key without one.
+const DEFAULT_PRINCIPAL: &str = "default";
 
+/// One table `[tenants.NAME]`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TenantSettings {
-    /// Ids of catalogs; `*` stands for any characters. All when left out.
+    /// Ids of catalogs. `*` stands for any characters. `None` allows all.
     catalogs: Option<Vec<String>>,
-    /// `catalog:capability`, or the name alone for every catalog's. All when left out.
+    /// `catalog:capability`, or the name alone for that of every catalog. `None` allows all.
     capabilities: Option<Vec<String>>,
-    /// Nothing that changes something.
+    /// Whether the tenant may use only reads.
     read_only: bool,
-    /// HTTP requests and MCP messages; any number when left out.
+    /// The number of HTTP requests and MCP messages. `None` allows any number.
     calls_per_minute: Option<u32>,
-    /// What its heaps may take in storage, where that is not what `[js]` says.
+    /// The storage that the tenant's heaps may use, if it differs from the setting in `[js]`.
     heaps_mb: Option<u64>,
+    /// The keys that are in the settings. Other keys are in the store.
     keys: Vec<KeySetting>,
 }
 
-/// A key that `tokamak token new --print` made.
+/// A key that `tokamak token new --print` made. Only the digest is in the settings.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct KeySetting {
@@ -42,86 +44,91 @@ struct KeySetting {
 
 pub type TenantsSettings = BTreeMap<TenantId, TenantSettings>;
 
-/// What each may use.
-pub fn allowed(tenants: &TenantsSettings) -> BTreeMap<TenantId, Permissions> {
+/// Returns what each tenant may use.
+pub fn allowed(tenants: &TenantsSettings) -> BTreeMap<TenantId, Allow> {
     tenants.iter().map(|(tenant, settings)| (tenant.clone(), settings.allow())).collect()
 }
 
-/// The keys that the settings name.
+/// Returns the keys that are in the settings.
 pub fn keys(tenants: &TenantsSettings) -> Vec<ConfiguredKey> {
-    let of = |(tenant, settings): (&TenantId, &TenantSettings)| {
+    let keys_of = |(tenant, settings): (&TenantId, &TenantSettings)| {
         let tenant = tenant.clone();
         settings.keys.clone().into_iter().map(move |key| {
-            let identity = Identity { tenant: tenant.clone(), principal: key.principal.unwrap_or_else(nobody) };
+            let identity =
+                Identity { tenant: tenant.clone(), principal: key.principal.unwrap_or_else(default_principal) };
             ConfiguredKey { digest: key.sha256, identity }
         })
     };
-    tenants.iter().flat_map(of).collect()
+    tenants.iter().flat_map(keys_of).collect()
 }
 
+/// Returns the call rates of tenants that have a limit.
 pub fn calls_per_minute(tenants: &TenantsSettings) -> BTreeMap<TenantId, u32> {
     tenants.iter().filter_map(|(tenant, settings)| Some((tenant.clone(), settings.calls_per_minute?))).collect()
 }
 
+/// Returns the heap storage of tenants that have a limit of their own.
 pub fn heaps_mb(tenants: &TenantsSettings) -> BTreeMap<TenantId, u64> {
     tenants.iter().filter_map(|(tenant, settings)| Some((tenant.clone(), settings.heaps_mb?))).collect()
 }
 
-pub fn nobody() -> Principal {
-    // Letters only, so it is one.
-    Principal::parse(NOBODY).unwrap_or_else(|_| Principal::local())
+/// Returns the principal of a key without one.
+pub fn default_principal() -> Principal {
+    // The name has only letters, so this cannot fail.
+    Principal::parse(DEFAULT_PRINCIPAL).unwrap_or_else(|_| Principal::local())
 }
 
-/// Those that the settings name, and the one that needs no naming.
+/// Returns the tenants of the settings and the tenant `local`, which always exists.
 pub fn all(tenants: &TenantsSettings) -> Vec<TenantId> {
     let local = Some(TenantId::local()).filter(|local| !tenants.contains_key(local));
     tenants.keys().cloned().chain(local).collect()
 }
 
-/// A tenant that the settings name, or the one that needs no naming.
+/// Finds a tenant by its name.
 pub fn named(tenants: &TenantsSettings, name: &str) -> Result<TenantId, Failure> {
     let known = all(tenants);
-    let found = known.iter().find(|tenant| tenant.as_str() == name).cloned();
-    found.ok_or_else(|| Failure::NoTenant {
+    let tenant = known.iter().find(|tenant| tenant.as_str() == name).cloned();
+    tenant.ok_or_else(|| Failure::NoTenant {
         name: base::printable(name, 80),
         near: similar_names(name, known.iter().map(TenantId::as_str)),
     })
 }
 
-/// What a tenant may use; everything, where none is named.
-pub fn allow(tenants: &TenantsSettings, name: Option<&str>) -> Result<Permissions, Failure> {
-    let Some(name) = name else { return Ok(Permissions::default()) };
+/// Returns what a tenant may use. Without a name, everything is allowed.
+pub fn allow(tenants: &TenantsSettings, name: Option<&str>) -> Result<Allow, Failure> {
+    let Some(name) = name else { return Ok(Allow::default()) };
     let tenant = named(tenants, name)?;
     Ok(tenants.get(&tenant).map(TenantSettings::allow).unwrap_or_default())
 }
 
-/// Two tenants with one key would be one of them by chance; a rate of nothing lets nobody in.
+/// Refuses a key that is listed twice, because its tenant would depend on the order, and a call rate of zero, which admits no call.
 pub fn check(tenants: &TenantsSettings) -> Result<(), Failure> {
     if let Some(tenant) = tenants.iter().find(|(_, settings)| settings.calls_per_minute == Some(0)).map(|(t, _)| t) {
         return Err(Failure::Tenant {
             tenant: tenant.clone(),
-            what: "`calls_per_minute` is 0; leave it out for any number",
+            problem: "`calls_per_minute` is 0, which admits no call; leave it out to allow any number",
         });
     }
-    let mut seen = BTreeMap::new();
+    let mut digests = BTreeSet::new();
     for key in keys(tenants) {
-        if seen.insert(key.digest, ()).is_some() {
-            return Err(Failure::Tenant { tenant: key.identity.tenant, what: "one of `keys` stands there twice" });
+        if !digests.insert(key.digest) {
+            let problem = "one of `keys` is listed twice; a key belongs to one tenant and one principal";
+            return Err(Failure::Tenant { tenant: key.identity.tenant, problem });
         }
     }
     Ok(())
 }
 
-/// One line for each entry of a list that matches nothing of what is offered.
-pub fn idle(tenants: &TenantsSettings, registry: &Registry) -> Vec<String> {
+/// Returns a line for each entry of a list that matches nothing that is offered.
+pub fn unmatched_entries(tenants: &TenantsSettings, registry: &Registry) -> Vec<String> {
     let mut lines = Vec::new();
     for (tenant, settings) in tenants {
         for pattern in settings.catalogs.iter().flatten() {
             let only = Permissions::new(Some(&[pattern]), None, false);
             if !registry.iter().any(|catalog| only.view(catalog).is_some()) {
-                let meant = meant(registry, pattern);
+                let suggestion = suggested_catalog(registry, pattern);
                 lines.push(format!(
-                    "[tenants.{tenant}] catalogs: `{}` is no catalog here{meant}",
+                    "[tenants.{tenant}] catalogs: `{}` matches no catalog{suggestion}",
                     base::printable(pattern, 80)
                 ));
             }
@@ -132,9 +139,9 @@ pub fn idle(tenants: &TenantsSettings, registry: &Registry) -> Vec<String> {
                 let names = registry.iter().flat_map(|c| c.capabilities.keys().map(|name| format!("{}:{name}", c.id)));
                 let names: Vec<String> = names.collect();
                 let near = similar_names(pattern, names.iter().map(String::as_str));
-                let meant = near.first().map(|name| format!("; perhaps `{name}`")).unwrap_or_default();
+                let suggestion = near.first().map(|name| format!("; perhaps `{name}`")).unwrap_or_default();
                 lines.push(format!(
-                    "[tenants.{tenant}] capabilities: `{}` is none here{meant}",
+                    "[tenants.{tenant}] capabilities: `{}` matches no capability{suggestion}",
                     base::printable(pattern, 80)
                 ));
             }
@@ -143,21 +150,23 @@ pub fn idle(tenants: &TenantsSettings, registry: &Registry) -> Vec<String> {
     lines
 }
 
-/// An alias leads to the id that it stands for; a list takes ids only.
-fn meant(registry: &Registry, pattern: &str) -> String {
+/// Returns the catalog that an entry may have meant. A list takes ids only, so an alias suggests its id.
+fn suggested_catalog(registry: &Registry, pattern: &str) -> String {
     let by_name = registry.get(pattern).or_else(|| registry.get(&pattern.to_lowercase())).map(|c| c.id.to_string());
     let nearest = || similar_names(pattern, registry.iter().map(|c| c.id.as_str())).into_iter().next();
     by_name.or_else(nearest).map(|id| format!("; perhaps `{id}`")).unwrap_or_default()
 }
 
 impl TenantSettings {
-    pub fn allow(&self) -> Permissions {
-        let (catalogs, capabilities) = (texts(self.catalogs.as_deref()), texts(self.capabilities.as_deref()));
-        Permissions::new(catalogs.as_deref(), capabilities.as_deref(), self.read_only)
+    /// Returns what the tenant may use.
+    pub fn allow(&self) -> Allow {
+        let catalogs = as_strs(self.catalogs.as_deref());
+        let capabilities = as_strs(self.capabilities.as_deref());
+        Allow::new(catalogs.as_deref(), capabilities.as_deref(), self.read_only)
     }
 }
 
-fn texts(list: Option<&[String]>) -> Option<Vec<&str>> {
+fn as_strs(list: Option<&[String]>) -> Option<Vec<&str>> {
     list.map(|list| list.iter().map(String::as_str).collect())
 }
 
@@ -173,15 +182,18 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_matches_nothing_is_said_with_the_one_that_was_meant() {
+    fn an_entry_that_matches_nothing_is_reported_with_a_suggestion() {
         let registry = Registry::new([crate::shipped::demo().unwrap()]).unwrap();
         let text =
             "[a]\ncatalogs = [\"DEMO\", \"de*\", \"tracker\"]\ncapabilities = [\"demo:ticket_lst\", \"ticket_*\"]\n";
-        let lines = idle(&settings(text), &registry);
+        let lines = unmatched_entries(&settings(text), &registry);
         assert_eq!(lines.len(), 3, "{lines:?}");
-        assert_eq!(lines[0], "[tenants.a] catalogs: `DEMO` is no catalog here; perhaps `demo`");
-        assert_eq!(lines[2], "[tenants.a] capabilities: `demo:ticket_lst` is none here; perhaps `demo:ticket_list`");
-        assert!(idle(&settings("[a]\ncatalogs = [\"*\"]\n"), &registry).is_empty());
+        assert_eq!(lines[0], "[tenants.a] catalogs: `DEMO` matches no catalog; perhaps `demo`");
+        assert_eq!(
+            lines[2],
+            "[tenants.a] capabilities: `demo:ticket_lst` matches no capability; perhaps `demo:ticket_list`"
+        );
+        assert!(unmatched_entries(&settings("[a]\ncatalogs = [\"*\"]\n"), &registry).is_empty());
     }
 
     #[test]
@@ -193,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn tenants_are_those_of_the_settings() {
+    fn a_tenant_is_found_in_the_settings_or_is_local() {
         let known = settings("[acme]\n");
         assert_eq!(named(&known, "acme").unwrap().as_str(), "acme");
         assert_eq!(named(&known, "local").unwrap(), TenantId::local());

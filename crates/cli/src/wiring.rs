@@ -1,5 +1,5 @@
-//! Settings to a running service: catalogs, storage, upstream, the demo API.
-//! Invariant: what can fail fails here, before anything listens.
+//! Builds the app from the settings: catalogs, storage, upstream, engine, the demo API.
+//! Invariant: a mistake in the settings fails here, before a request is answered.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -20,18 +20,18 @@ use crate::failure::Failure;
 use crate::ports::{FilePresence, OperatorSecrets, SECRETS_KEY, SystemClock, SystemEntropy};
 use crate::{shipped, tenants};
 
-/// The app of a configuration, and the catalogs it started with.
+/// The app of a configuration, and the catalogs that it starts with.
 pub struct Wired {
     pub app: Arc<App>,
     pub catalogs: Catalogs,
 }
 
-/// The service of a configuration, with the demo API running beside it until `stop`.
+/// Builds the app of a configuration. The demo API runs until `stop` is cancelled.
 pub async fn app(config: &Config, stop: &CancellationToken) -> Result<Wired, Failure> {
     let catalogs = Catalogs::load(config)?;
     let mut routes = BTreeMap::new();
     if config.demo {
-        // The shipped catalog's origin, also while a file stands in for it: sessions may have pinned the shipped one.
+        // The route is for the origin of the shipped catalog even if a file replaces it, because sessions may have pinned the shipped one.
         routes.insert(shipped::demo()?.origin.clone(), start_demo(stop).await?);
     }
     let (store, blobs) = (store(config)?, blobs(config)?);
@@ -61,7 +61,7 @@ pub async fn app(config: &Config, stop: &CancellationToken) -> Result<Wired, Fai
     Ok(Wired { app: Arc::new(app), catalogs })
 }
 
-/// Whether there can be keys at all, said without making a data folder: what is refused anyway leaves nothing behind.
+/// Returns whether there can be keys at all. It makes no data folder, so that a start that is refused leaves nothing behind.
 pub fn may_have_keys(config: &Config) -> bool {
     match config.auth {
         Some(mode) => mode == AuthMode::Keys,
@@ -69,7 +69,7 @@ pub fn may_have_keys(config: &Config) -> bool {
     }
 }
 
-/// Where a key was ever made, requests need one, also after it was revoked; the settings may say otherwise.
+/// Returns whether requests need a key. Unless the settings say it, they do if a key was ever made, even if it was revoked.
 async fn keys_required(config: &Config, store: &dyn ::ports::Store) -> Result<bool, Failure> {
     if let Some(mode) = config.auth {
         return Ok(mode == AuthMode::Keys);
@@ -85,30 +85,30 @@ async fn keys_required(config: &Config, store: &dyn ::ports::Store) -> Result<bo
     Ok(false)
 }
 
-/// Its compiled code is kept in the data folder: a start that finds it there compiles nothing.
+/// Starts the engine. Its compiled code is kept in the data folder, because compiling it takes seconds.
 fn engine(config: &Config) -> Result<js::Engine, Failure> {
     let settings = js::Settings { code_cache: Some(config.data.join("engines")), ..js::Settings::default() };
     js::Engine::start(&settings).map_err(Failure::Engine)
 }
 
 fn presence(config: &Config) -> Result<FilePresence, Failure> {
-    // Beside the database: who shares that must know of each other, wherever else they keep things.
+    // Beside the database, because processes that share a database must find each other, wherever their blobs are.
     let folder = config.database.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(".".as_ref());
     FilePresence::join(folder).map_err(|cause| Failure::Presence { path: folder.to_owned(), cause })
 }
 
-/// Opens (or makes) the embedded database.
+/// Opens the embedded database, and makes it if it does not exist.
 pub fn store(config: &Config) -> Result<Arc<dyn ::ports::Store>, Failure> {
     Ok(Arc::new(::store::sqlite::SqliteStore::open(&config.database)?))
 }
 
-/// Opens (or makes) the place for blobs; storage over a network is not asked yet.
+/// Opens the place for blobs, and makes it if it is a folder that does not exist. Remote storage is not asked yet.
 pub fn blobs(config: &Config) -> Result<Arc<dyn ::ports::Blobs>, Failure> {
     config.blobs.open(&config.database, &secrets(config, secret_store(config)))
 }
 
-/// What calls the APIs of catalogs that no service holds. The demo API runs beside it until `stop` where the catalog's origin is
-/// the demo's.
+/// Returns the upstream for a catalog outside of an app. If the catalog's origin is the demo's, the demo API runs until `stop` is
+/// cancelled.
 pub async fn upstream_for(
     config: &Config,
     catalog: &Catalog,
@@ -121,7 +121,7 @@ pub async fn upstream_for(
     upstream(config, routes, secret_store(config))
 }
 
-/// What fetches from no catalog's origin.
+/// Returns an upstream that is not for a catalog, such as for fetching a specification.
 pub fn upstream_alone(config: &Config) -> Result<upstream::HttpUpstream, Failure> {
     upstream(config, BTreeMap::new(), secret_store(config))
 }
@@ -135,17 +135,17 @@ fn upstream(
     Ok(upstream::HttpUpstream::new(options, Arc::new(secrets(config, secret_store)), Arc::new(SystemClock))?)
 }
 
-/// Where the operator keeps secrets.
+/// Returns the secrets of the operator.
 pub fn secrets(config: &Config, store: Arc<SecretStore>) -> OperatorSecrets {
     OperatorSecrets::new(config.secrets_dir.clone(), store)
 }
 
-/// The encrypted secrets of the data folder, which need not exist.
+/// Returns the store of encrypted secrets in the data folder. Its file need not exist.
 pub fn secret_store(config: &Config) -> Arc<SecretStore> {
     Arc::new(SecretStore::new(&config.data, config.secrets_key.clone()))
 }
 
-/// Serves the demo API on a free loopback port and says where.
+/// Serves the demo API on a free loopback port and returns its origin.
 async fn start_demo(stop: &CancellationToken) -> Result<Origin, Failure> {
     let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let listener = listen(loopback, 0).await?;

@@ -1,4 +1,4 @@
-"""A data folder with heaps of every kind, and the damages that a test does to a copy of it while no process runs.
+"""A data folder with heaps of every kind, and the kinds of damage that a test does to a copy of it while no process runs.
 
 The folder has a session whose head is large (a blob in a folder), one whose head is small (a row of SQLite), one that no damage
 touches, and one with a name.
@@ -98,7 +98,7 @@ def flipped(bytes_, at=None):
     return bytes_[:at] + bytes([bytes_[at] ^ 4]) + bytes_[at + 1 :]
 
 
-# --- damages: the session whose head is damaged, and the change of a copy of the folder
+# --- kinds of damage: the session whose head is damaged, and the change of a copy of the folder
 
 
 def blob(change):

@@ -1,4 +1,4 @@
-"""Programs that mean harm, and how each of them must end.
+"""Hostile programs, and how each of them must end.
 
 Invariant: an end is the words that the program's caller reads, exact where that is possible; a fault of the engine is none of them.
 """

@@ -1,4 +1,4 @@
-"""Programs that mean harm: each alone, and then many times beside sessions that mean none.
+"""Hostile programs: each alone, and then many times beside healthy sessions.
 
 Invariants: the server lives to the end; every hostile run ends within its limits and says why; a healthy session's answers are
 its own and right at every moment; its secret is in nothing that a hostile run answers, prints or leaves.

@@ -89,8 +89,8 @@ class Client:
         self.stopped.set()
 
     def work(self):
-        kinds = [self.step] * 6 + [self.waiting_step] * 4 + [self.later] * 3 + [self.in_named] * 3 + [self.on_heap] * 2
-        kinds += [self.tag, self.fork, self.rewind, self.read_log, self.fail, self.cancel, self.large]
+        kinds = [self.step] * 6 + [self.waiting_step] * 4 + [self.step_without_waiting] * 3 + [self.named_step] * 3 + [self.on_heap] * 2
+        kinds += [self.tag, self.fork, self.rewind, self.read_log, self.fail, self.cancel, self.large_step]
         try:
             while not self.stopped.is_set():
                 try:
@@ -126,18 +126,18 @@ class Client:
         waits = " ".join(f"await sleep({self.chance.randint(0, 12)});" for _ in range(self.chance.randint(1, 4)))
         self.run(f"l/{ref}", step, code(step, waits), logical_session_ref=ref)
 
-    def later(self):
+    def step_without_waiting(self):
         ref, step = self.session(), self.next()
         waits = f"await sleep({self.chance.randint(0, 30)});" if self.chance.random() < 0.5 else ""
         self.run(f"l/{ref}", step, code(step, waits), logical_session_ref=ref, wait_ms=0)
 
-    def large(self):
+    def large_step(self):
         """A heap whose objects do not fit into a row."""
         ref, step = self.session(), self.next()
         big = f"globalThis.big = Array.from({{length: 9000}}, (_, i) => `{step} ${{i * 7919 % 10007}}`);"
         self.run(f"l/{ref}", step, code(step, big), logical_session_ref=ref)
 
-    def in_named(self):
+    def named_step(self):
         """A named session starts fresh without an explicit heap."""
         session, step = f"n/{self.named}", self.next()
         log = self.facts.logs.get(session) or []
@@ -199,7 +199,7 @@ class Client:
     def by_http(self, arguments):
         return api(self.port, "POST", "/api/exec", arguments)
 
-    # --- what is around runs
+    # --- logs, tags, forks and rewinds
 
     def read_log(self):
         ref = self.session()

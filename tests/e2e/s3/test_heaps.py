@@ -118,7 +118,7 @@ def test_gc_looks_under_the_prefix_and_leaves_the_rest_of_the_bucket_alone(bucke
     assert bucket.keys() == before
 
 
-# --- S3 that is away
+# --- S3 that does not answer
 
 
 @pytest.fixture(scope="module")

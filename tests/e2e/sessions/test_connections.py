@@ -137,7 +137,7 @@ def test_replay_shows_each_of_200_entities_once_with_the_symbol_that_its_caller_
         assert taught.items() <= whole.items(), f"{taught} is not in {whole}"
 
 
-# --- what a tenant may use
+# --- the limits of a tenant
 
 
 RULES = '[tenants.local]\ncatalogs = ["demo", "git*"]\ncapabilities = ["demo:ticket_*", "gitlab:*"]\nread_only = true\n'

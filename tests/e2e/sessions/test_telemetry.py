@@ -1,4 +1,4 @@
-"""What a server reports of its calls: spans to a collector, traces over HTTP, metrics."""
+"""The reports of a server on its calls: spans to a collector, traces over HTTP, metrics."""
 
 import json
 import threading

@@ -84,7 +84,7 @@ def text_of_result(result):
     return result["content"][0]["text"]
 
 
-# --- what alpha owns
+# --- the handles of alpha
 
 
 def create_handles(alpha):

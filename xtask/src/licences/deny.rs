@@ -3,6 +3,7 @@
 
 use anyhow::Context;
 
+/// Returns the allowed licences.
 pub fn allowed(text: &str) -> anyhow::Result<Vec<String>> {
     let array = array(text).context("no `allow = [...]` under [licenses]")?;
     let list = strings(&array);

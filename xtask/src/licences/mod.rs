@@ -1,4 +1,4 @@
-//! `cargo xtask licences`: every dependency's licence expression against the `allow` list of deny.toml.
+//! `cargo xtask licences`: compares the licence expression of every dependency with the `allow` list of deny.toml.
 //! Invariant: deny.toml is the only list; a package without a readable expression is refused, never skipped.
 
 mod deny;
@@ -22,10 +22,11 @@ pub fn run(root: &Path) -> anyhow::Result<Report> {
     let allow = deny::allowed(&text).with_context(|| format!("{}", deny.display()))?;
     // Without --offline cargo may fetch the index, which a machine needs that has not built the workspace yet.
     let packages = metadata::read(root, &["--locked", "--offline"]).or_else(|_| metadata::read(root, &["--locked"]))?;
-    Ok(judge(&packages, &allow))
+    Ok(check(&packages, &allow))
 }
 
-fn judge(packages: &[Package], allow: &[String]) -> Report {
+/// Compares all packages of registries with the list.
+fn check(packages: &[Package], allow: &[String]) -> Report {
     let foreign: Vec<&Package> = packages.iter().filter(|p| !p.local).collect();
     let offenders: Vec<String> = foreign.iter().filter_map(|p| offence(p, allow)).collect();
     let summary = match offenders.len() {
@@ -39,6 +40,7 @@ fn judge(packages: &[Package], allow: &[String]) -> Report {
     Report { offenders, summary }
 }
 
+/// Returns the line about a package whose licence is not allowed.
 fn offence(package: &Package, allow: &[String]) -> Option<String> {
     let name = format!("{} {}", package.name, package.version);
     let Some(expression) = &package.licence else {
@@ -65,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn offenders_are_named_and_the_rest_summary() {
+    fn offenders_are_named_and_counted() {
         let packages = [
             package("ours", None, true),
             package("fine", Some("MIT OR GPL-3.0"), false),
@@ -73,11 +75,11 @@ mod tests {
             package("copyleft", Some("GPL-3.0"), false),
             package("garbled", Some("MIT OR"), false),
         ];
-        let report = judge(&packages, &["MIT".to_string()]);
+        let report = check(&packages, &["MIT".to_string()]);
         let names: Vec<&str> = report.offenders.iter().filter_map(|o| o.split(' ').next()).collect();
         assert_eq!(names, ["bare", "copyleft", "garbled"]);
         assert_eq!(report.summary, "licences: 3 of 4 dependencies refused");
-        let report = judge(&packages[..2], &["MIT".to_string()]);
+        let report = check(&packages[..2], &["MIT".to_string()]);
         assert!(report.offenders.is_empty());
         assert!(report.summary.contains("1 dependencies"));
     }

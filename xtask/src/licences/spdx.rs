@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn satisfied_expressions() {
+    fn satisfied_expressions_miss_no_licence() {
         for expression in [
             "MIT",
             "mit",
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn refused_expressions_name_what_is_missing() {
+    fn refused_expressions_name_the_missing_licences() {
         assert_eq!(missing("GPL-3.0"), ["GPL-3.0"]);
         assert_eq!(missing("MIT AND OpenSSL"), ["OpenSSL"]);
         assert_eq!(missing("(MIT OR ISC) AND (GPL-3.0 OR AGPL-3.0)"), ["GPL-3.0"]);
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_an_error() {
+    fn an_expression_that_cannot_be_read_is_an_error() {
         for expression in ["", "MIT OR", "OR MIT", "(MIT", "MIT)", "MIT ISC", "MIT WITH", "MIT AND OR ISC", "()"] {
             assert!(refused(expression, &["MIT".to_string()]).is_err(), "{expression}");
         }

@@ -1,4 +1,4 @@
-//! `cargo xtask measure`: sizes of the tree, and of an earlier revision beside it. Reported, never enforced.
+//! `cargo xtask measure`: prints sizes of the tree, and of an earlier revision beside it. They are not enforced.
 //! Invariant: a number is counted from parsed files, so that the same text always gives the same number.
 
 mod sizes;
@@ -16,9 +16,10 @@ use sizes::Sizes;
 use walks::Walk;
 
 /// Everything measured in one tree.
-struct Measured {
+struct TreeMeasures {
     sizes: Sizes,
     shared_names: Vec<types::SharedName>,
+    /// The walks by their names. `None` if the tree does not record that walk.
     walks: Vec<(String, Option<Walk>)>,
 }
 
@@ -57,7 +58,7 @@ pub fn run(root: &Path, before: Option<&str>) -> Result<Report> {
     Ok(Report { lines, findings, summary })
 }
 
-fn measure(root: &Path) -> Result<Measured> {
+fn measure(root: &Path) -> Result<TreeMeasures> {
     let tree = Tree::read(root)?;
     let mut walks = Vec::new();
     for name in ["plasm_run", "run_js"] {
@@ -68,14 +69,14 @@ fn measure(root: &Path) -> Result<Measured> {
         };
         walks.push((name.to_owned(), walk));
     }
-    Ok(Measured { sizes: sizes::sizes(&tree), shared_names: types::shared(&tree), walks })
+    Ok(TreeMeasures { sizes: sizes::sizes(&tree), shared_names: types::shared(&tree), walks })
 }
 
 /// One line of the report: its title, and how its value is read from a measured tree.
-type ReportRow = (&'static str, fn(&Measured) -> String);
+type ReportRow = (&'static str, fn(&TreeMeasures) -> String);
 
-/// One row for each number: its name, the earlier value if any, and the value of this tree.
-fn table(lines: &mut Vec<String>, earlier: Option<&Measured>, now: &Measured) {
+/// Adds a row for each number: its name, the earlier value if any, and the value of this tree.
+fn table(lines: &mut Vec<String>, earlier: Option<&TreeMeasures>, now: &TreeMeasures) {
     let rows: &[ReportRow] = &[
         ("code lines, product", |m| m.sizes.product().to_string()),
         ("code lines, tests", |m| m.sizes.tests().to_string()),
@@ -105,21 +106,21 @@ fn table(lines: &mut Vec<String>, earlier: Option<&Measured>, now: &Measured) {
     }
 }
 
-fn hops(measured: &Measured, index: usize) -> String {
+fn hops(measured: &TreeMeasures, index: usize) -> String {
     measured.walks[index].1.as_ref().map_or("-".to_owned(), |walk| walk.hops.to_string())
 }
 
-fn types(measured: &Measured, index: usize) -> String {
+fn types(measured: &TreeMeasures, index: usize) -> String {
     measured.walks[index].1.as_ref().map_or("-".to_owned(), |walk| walk.types.len().to_string())
 }
 
-fn crates(lines: &mut Vec<String>, earlier: Option<&Measured>, now: &Measured) {
+fn crates(lines: &mut Vec<String>, earlier: Option<&TreeMeasures>, now: &TreeMeasures) {
     lines.push("Code lines by crate, product and tests:".to_owned());
-    let empty = sizes::Count::default();
+    let empty = sizes::CodeLines::default();
     let all = earlier.iter().copied().chain([now]);
     let names: BTreeSet<&String> = all.flat_map(|measured| measured.sizes.crates.keys()).collect();
     for name in names {
-        let count = |measured: &Measured| {
+        let count = |measured: &TreeMeasures| {
             let count = measured.sizes.crates.get(name).unwrap_or(&empty);
             format!("{} + {}", count.product, count.tests)
         };

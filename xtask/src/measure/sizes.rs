@@ -13,7 +13,7 @@ use crate::source::{SourceFile, Tree};
 
 /// Lines of code without comments and blank lines.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub struct Count {
+pub struct CodeLines {
     pub product: usize,
     pub tests: usize,
 }
@@ -34,12 +34,16 @@ pub struct Function {
 
 #[derive(Debug, Default)]
 pub struct Sizes {
-    pub crates: BTreeMap<String, Count>,
+    pub crates: BTreeMap<String, CodeLines>,
     pub files: Vec<File>,
     pub functions: Vec<Function>,
+    /// Comment lines inside of bodies.
     pub inner_comments: usize,
+    /// Lines of headers and doc comments.
     pub documentation: usize,
+    /// Log statements of the product.
     pub logs: usize,
+    /// Log statements of the crates that a run passes through.
     pub logs_of_runs: usize,
     /// Code lines of the crates that a run passes through.
     pub lines_of_runs: usize,
@@ -71,7 +75,7 @@ pub fn sizes(tree: &Tree) -> Sizes {
     sizes
 }
 
-/// Whether the file is part of what users get: the `src` and `build` of a crate that is not for tests.
+/// Returns whether the file is part of the product: the `src` and `build` of a crate that is not for tests.
 fn is_product(file: &SourceFile) -> bool {
     let shipped = file.in_src || file.path.contains("/build/") || file.path.ends_with("/build.rs");
     file.path.starts_with("crates/") && !file.path.starts_with("crates/testkit/") && shipped && !file.is_test
@@ -85,7 +89,7 @@ fn count_file(file: &SourceFile, sizes: &mut Sizes) {
         comment_lines.extend(block.lines.iter().map(|(line, _)| (*line, block.kind)));
     }
     let mut own_lines = 0;
-    let mut code = Count::default();
+    let mut code = CodeLines::default();
     for (index, line) in file.text.lines().enumerate() {
         let number = index + 1;
         let in_product = product && !file.is_test_line(number);
@@ -113,55 +117,56 @@ fn count_file(file: &SourceFile, sizes: &mut Sizes) {
         sizes.lines_of_runs += code.product;
     }
     if let Ok(parsed) = &file.parsed {
-        Functions { file, sizes }.visit_file(&parsed.ast);
+        FunctionCounter { file, sizes }.visit_file(&parsed.ast);
     }
 }
 
-/// Macros of `tracing` and functions marked with its `instrument`.
+/// Counts macros of `tracing` and functions marked with its `instrument`.
 fn count_logs(file: &SourceFile) -> usize {
     let mut count = 0;
     tokens::levels(file.tokens(), &mut |level| {
         count += level.windows(3).filter(|three| is_log(file, three)).count();
     });
     let attributes = tokens::attributes(file.tokens());
-    count + attributes.iter().filter(|a| a.body.iter().any(|token| token.is("instrument"))).count()
+    count + attributes.iter().filter(|a| a.body.iter().any(|token| token.is_word("instrument"))).count()
 }
 
 fn is_log(file: &SourceFile, three: &[Token]) -> bool {
     let [name, mark, group] = three else { return false };
-    let called = mark.mark('!') && group.group(Delimiter::Parenthesis).is_some();
+    let called = mark.is_mark('!') && group.group(Delimiter::Parenthesis).is_some();
     called && !file.is_test_line(name.line) && name.word().is_some_and(|word| LOG_MACROS.contains(&word))
 }
 
-struct Functions<'a> {
+struct FunctionCounter<'a> {
     file: &'a SourceFile,
     sizes: &'a mut Sizes,
 }
 
-impl Functions<'_> {
-    fn note(&mut self, name: &syn::Ident, whole: proc_macro2::Span) {
-        let (from, to) = (whole.start().line, whole.end().line);
-        if !self.file.is_test_line(from) {
-            let (name, path) = (name.to_string(), self.file.path.clone());
-            self.sizes.functions.push(Function { name, path, lines: to - from + 1 });
+impl FunctionCounter<'_> {
+    /// Adds a function, unless it is test code.
+    fn add(&mut self, name: &syn::Ident, span: proc_macro2::Span) {
+        let first_line = span.start().line;
+        if !self.file.is_test_line(first_line) {
+            let lines = span.end().line - first_line + 1;
+            self.sizes.functions.push(Function { name: name.to_string(), path: self.file.path.clone(), lines });
         }
     }
 }
 
-impl<'ast> Visit<'ast> for Functions<'_> {
+impl<'ast> Visit<'ast> for FunctionCounter<'_> {
     fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
-        self.note(&item.sig.ident, item.sig.span().join(item.block.span()).unwrap_or(item.block.span()));
+        self.add(&item.sig.ident, item.sig.span().join(item.block.span()).unwrap_or(item.block.span()));
         visit::visit_item_fn(self, item);
     }
 
     fn visit_impl_item_fn(&mut self, item: &'ast syn::ImplItemFn) {
-        self.note(&item.sig.ident, item.sig.span().join(item.block.span()).unwrap_or(item.block.span()));
+        self.add(&item.sig.ident, item.sig.span().join(item.block.span()).unwrap_or(item.block.span()));
         visit::visit_impl_item_fn(self, item);
     }
 
     fn visit_trait_item_fn(&mut self, item: &'ast syn::TraitItemFn) {
         if let Some(block) = &item.default {
-            self.note(&item.sig.ident, item.sig.span().join(block.span()).unwrap_or(block.span()));
+            self.add(&item.sig.ident, item.sig.span().join(block.span()).unwrap_or(block.span()));
         }
         visit::visit_trait_item_fn(self, item);
     }
@@ -176,7 +181,7 @@ impl Sizes {
         self.crates.values().map(|count| count.tests).sum()
     }
 
-    /// The number of lines that this percentage of the files does not exceed.
+    /// Returns the number of lines that this percentage of the files does not exceed.
     pub fn quantile(&self, percent: usize) -> usize {
         let mut lines: Vec<usize> = self.files.iter().map(|file| file.lines).collect();
         lines.sort_unstable();
@@ -215,7 +220,7 @@ mod tests {
         let text = "//! A.\n\n/// Doc.\npub fn f() {\n    // Why.\n    tracing::info!(x); // tail\n}\n\n#[cfg(test)]\nmod tests {\n    fn g() {}\n}\n";
         let tree = tree(&[("crates/exec/src/lib.rs", text), ("crates/exec/tests/it/main.rs", "fn h() {}\n")]);
         let sizes = sizes(&tree);
-        assert_eq!(sizes.crates["exec"], Count { product: 3, tests: 5 });
+        assert_eq!(sizes.crates["exec"], CodeLines { product: 3, tests: 5 });
         assert_eq!((sizes.inner_comments, sizes.documentation), (1, 2));
         assert_eq!((sizes.logs, sizes.logs_of_runs, sizes.lines_of_runs), (1, 1, 3));
         let functions: Vec<_> = sizes.functions.iter().map(|f| (f.name.as_str(), f.lines)).collect();
@@ -225,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_tests_use_is_no_product() {
+    fn crates_for_tests_are_not_part_of_the_product() {
         let sizes = sizes(&tree(&[("crates/testkit/src/lib.rs", "fn f() {}\n"), ("xtask/src/main.rs", "fn f() {}\n")]));
         assert_eq!((sizes.product(), sizes.tests()), (0, 2));
     }

@@ -26,7 +26,7 @@ impl fmt::Display for SharedName {
     }
 }
 
-/// Shared names, the most frequent first.
+/// Returns the shared names, the most frequent first.
 pub fn shared(tree: &Tree) -> Vec<SharedName> {
     let mut places: BTreeMap<String, Vec<(String, usize)>> = BTreeMap::new();
     let product = tree.files.iter().filter(|file| {

@@ -31,6 +31,7 @@ struct Step<'a> {
     body: &'a [Token],
 }
 
+/// Compares a recorded walk with the source.
 pub fn follow(tree: &Tree, name: &str, text: &str) -> Walk {
     let declared = declared_types(tree);
     let mut walk = Walk::default();
@@ -75,9 +76,9 @@ fn find<'a>(file: &'a SourceFile, function: &str) -> Option<(&'a [Token], &'a [T
 
 fn find_in<'a>(file: &'a SourceFile, level: &'a [Token], function: &str) -> Option<(&'a [Token], &'a [Token])> {
     for (at, pair) in level.windows(2).enumerate() {
-        if pair[0].is("fn") && pair[1].is(function) && !file.is_test_line(pair[0].line) {
+        if pair[0].is_word("fn") && pair[1].is_word(function) && !file.is_test_line(pair[0].line) {
             let rest = &level[at..];
-            let end = rest.iter().position(|token| token.mark(';') || token.group(Delimiter::Brace).is_some())?;
+            let end = rest.iter().position(|token| token.is_mark(';') || token.group(Delimiter::Brace).is_some())?;
             if let Some(body) = rest[end].group(Delimiter::Brace) {
                 return Some((&rest[..end], body));
             }
@@ -89,9 +90,10 @@ fn find_in<'a>(file: &'a SourceFile, level: &'a [Token], function: &str) -> Opti
     })
 }
 
+/// Returns whether a body contains a word, at any depth.
 fn mentions(body: &[Token], word: &str) -> bool {
     let mut mentioned = false;
-    tokens::levels(body, &mut |level| mentioned |= level.iter().any(|token| token.is(word)));
+    tokens::levels(body, &mut |level| mentioned |= level.iter().any(|token| token.is_word(word)));
     mentioned
 }
 

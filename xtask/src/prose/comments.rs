@@ -45,7 +45,7 @@ fn numbered(text: &str) -> Vec<(usize, String)> {
 struct Comment {
     line: usize,
     text: String,
-    /// Code stands before the comment on its line.
+    /// Whether code precedes the comment on its line.
     after_code: bool,
 }
 
@@ -82,7 +82,7 @@ fn rust_mark(comment: &str) -> (&'static str, &str) {
     ("//", comment.trim_end_matches("*/").trim_start_matches(['*', ' ']).trim_end())
 }
 
-/// Whether the first code line after a doc comment starts a function. Attributes and further comment lines are skipped.
+/// Returns whether the first code line after a doc comment starts a function. Attributes and further comment lines are skipped.
 fn documents_function(following: &[&str]) -> bool {
     let mut depth = 0i32;
     for line in following.iter().map(|line| line.trim()) {
@@ -107,7 +107,7 @@ fn c_like(text: &str) -> Vec<Block> {
     join(comments)
 }
 
-/// Comments and docstrings. A string over several lines counts as a docstring if its line begins with the quotes.
+/// Reads comments and docstrings. A string over several lines counts as a docstring if its line begins with the quotes.
 fn python(text: &str) -> Vec<Block> {
     let mut code = String::new();
     let mut docstrings: Vec<Block> = Vec::new();
@@ -136,7 +136,7 @@ fn python(text: &str) -> Vec<Block> {
     blocks
 }
 
-/// Comments that begin with `#`, for shell, TOML, make and Python. A `#` counts where a line or a word begins with it, outside
+/// Reads comments that begin with `#`, for shell, TOML, make and Python. A `#` counts where a line or a word begins with it, outside
 /// of quotes. A here-document or a string over several lines may be read as code, which hides or shows single lines.
 fn hash(text: &str) -> Vec<Block> {
     let comments = text.lines().enumerate().filter_map(|(index, line)| {

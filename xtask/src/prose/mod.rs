@@ -1,4 +1,4 @@
-//! `cargo xtask prose`: sentences of comments and pages that a reader would have to decode.
+//! `cargo xtask prose`: finds sentences of comments and pages that a reader would have to decode.
 //! Invariant: only the form of a sentence is judged. The rule refuses what is certain and counts the rest by crate.
 
 pub mod comments;
@@ -20,7 +20,7 @@ const REFUSED_OPENINGS: &[&str] = &["who", "what", "whose", "whoever", "nobody"]
 /// Openings whose noun could usually be named. Their share is reported.
 const VAGUE_OPENINGS: &[&str] = &["of", "it", "that", "those"];
 
-/// A sentence of one of these words says nothing.
+/// A sentence that is only one of these words has no content.
 const PRONOUNS: &[&str] = &["it", "them", "this", "that", "those", "these"];
 
 /// A sentence to rewrite.
@@ -34,10 +34,13 @@ pub struct Finding {
 
 /// Counts of one crate or top-level folder.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub struct Count {
+pub struct SentenceCounts {
     pub sentences: usize,
+    /// Sentences with a refused opening.
     pub refused: usize,
+    /// Sentences with a vague opening.
     pub vague: usize,
+    /// Sentences without a verb, where the rule about verbs applies.
     pub verbless: usize,
 }
 
@@ -51,20 +54,20 @@ impl fmt::Display for Finding {
 pub struct Report {
     pub findings: Vec<Finding>,
     /// By crate, or by top-level folder outside of crates.
-    pub counts: BTreeMap<String, Count>,
+    pub counts: BTreeMap<String, SentenceCounts>,
 }
 
 impl Report {
-    /// One line for each crate that has sentences, and one for all.
+    /// Returns a line for each crate that has sentences, and one for all.
     pub fn table(&self) -> Vec<String> {
-        let mut total = Count::default();
+        let mut total = SentenceCounts::default();
         let mut lines = vec![format!(
             "{:<12} {:>9} {:>8} {:>9}  {}",
             "prose", "sentences", "refused", "no verb", "begin with Of, It, That, Those"
         )];
-        let mut row = |name: &str, count: &Count| {
+        let mut row = |name: &str, count: &SentenceCounts| {
             let share = 100.0 * count.vague as f64 / count.sentences.max(1) as f64;
-            let Count { sentences, refused, verbless, vague } = count;
+            let SentenceCounts { sentences, refused, verbless, vague } = count;
             lines.push(format!("{name:<12} {sentences:>9} {refused:>8} {verbless:>9}  {vague:>5} ({share:.1} %)"));
         };
         for (name, count) in &self.counts {
@@ -175,7 +178,7 @@ fn refused_opening(sentence: &Sentence, opening: &str) -> Option<String> {
         .then(|| format!("the sentence begins with `{}`", sentence.text.split_whitespace().next().unwrap_or_default()))
 }
 
-/// Whether the rule about verbs applies: a sentence of at least three words in the documentation of a function, or in a comment
+/// Returns whether the rule about verbs applies: a sentence of at least three words in the documentation of a function, or in a comment
 /// on lines of its own. Shorter ones are labels, and a sentence of code spans cannot be judged.
 fn needs_verb(kind: Kind, sentence: &Sentence) -> bool {
     let words: Vec<&str> = sentence.text.split_whitespace().collect();
@@ -246,7 +249,7 @@ mod tests {
         let mut report = Report::default();
         inspect("crates/a/src/x.rs", "//! It is. That was. Done. Who is it.\n", &mut report);
         inspect("docs/x.md", "It is.\n", &mut report);
-        assert_eq!(report.counts["a"], Count { sentences: 4, refused: 1, vague: 2, verbless: 0 });
+        assert_eq!(report.counts["a"], SentenceCounts { sentences: 4, refused: 1, vague: 2, verbless: 0 });
         assert_eq!(report.counts["docs/"].vague, 1);
         assert_eq!(report.table().len(), 4);
     }

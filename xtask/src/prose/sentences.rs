@@ -18,8 +18,10 @@ pub enum Part {
     Cell,
 }
 
+/// Stands for a code span or a quotation.
 pub const CODE: &str = "CODE";
 
+/// Splits numbered lines into sentences.
 pub fn sentences(lines: &[(usize, String)]) -> Vec<Sentence> {
     let mut out = Vec::new();
     let mut paragraph: Vec<(usize, String)> = Vec::new();

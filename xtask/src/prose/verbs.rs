@@ -68,7 +68,7 @@ const BEFORE_NOUN: &str = "the a an its their our your his my every no another o
 /// Words that are followed by a noun in the singular, or by a verb in the third person: "one step" and "one reads".
 const BEFORE_SINGULAR: &str = "one each every first last next same other this that";
 
-/// Whether any word of the sentence can be its verb. `participles` says whether forms in `-ed` count.
+/// Returns whether any word of the sentence can be its verb. `participles` says whether forms in `-ed` count.
 pub fn has_verb(sentence: &str, participles: bool) -> bool {
     let words: Vec<String> = sentence
         .split(|c: char| c.is_whitespace() || matches!(c, ',' | ';' | ':' | '(' | ')' | '/' | '—' | '–'))
@@ -94,12 +94,12 @@ fn listed(list: &str, word: &str) -> bool {
     list.split_whitespace().any(|entry| entry == word)
 }
 
-/// `it's`, `they're`, `we'll`.
+/// Returns whether a word contains a contracted verb, such as `it's`, `they're` or `we'll`.
 fn contracted(word: &str) -> bool {
     ["it's", "that's", "there's", "let's"].contains(&word) || word.ends_with("'re") || word.ends_with("'ll")
 }
 
-/// A base form, or one in the third person.
+/// Returns whether a word is a base form of a verb, or its third person.
 fn is_form(word: &str) -> bool {
     let prefixed = word.strip_prefix("re-").or_else(|| word.strip_prefix("un")).or_else(|| word.strip_prefix("re"));
     [Some(word), prefixed].into_iter().flatten().any(|word| {

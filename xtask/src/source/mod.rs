@@ -12,6 +12,7 @@ use proc_macro2::TokenStream;
 use crate::metadata::{self, Package};
 use tokens::{Attribute, Kind, Token};
 
+/// All sources of the workspace.
 #[derive(Default)]
 pub struct Tree {
     pub packages: Vec<Package>,
@@ -24,6 +25,7 @@ pub struct Tree {
     pub architecture: Option<String>,
 }
 
+/// One Rust file.
 pub struct SourceFile {
     pub path: String,
     pub text: String,
@@ -43,6 +45,7 @@ pub struct Parsed {
     pub tokens: Vec<Token>,
 }
 
+/// The first mistake of a file that is not valid Rust.
 #[derive(Debug)]
 pub struct Unparsed {
     pub line: usize,
@@ -87,7 +90,7 @@ impl Tree {
         }
     }
 
-    /// `#[cfg(test)] mod x;` makes x.rs and all of x/ test code.
+    /// Marks the files of test modules: `#[cfg(test)] mod x;` makes x.rs and all of x/ test code.
     fn mark_test_files(&mut self) {
         let roots: Vec<String> = self.files.iter().flat_map(SourceFile::test_modules).collect();
         for file in &mut self.files {
@@ -112,7 +115,7 @@ impl SourceFile {
         SourceFile { path, text, owner, in_src, parsed, is_test, test_lines }
     }
 
-    /// Whether the line, counted from 1, is test code.
+    /// Returns whether the line, counted from 1, is test code.
     pub fn is_test_line(&self, line: usize) -> bool {
         self.is_test || self.test_lines.get(line.wrapping_sub(1)).copied().unwrap_or(false)
     }
@@ -129,7 +132,7 @@ impl SourceFile {
         self.path.rsplit('/').next().unwrap_or(&self.path)
     }
 
-    /// Whether the file is lib.rs or main.rs of a crate.
+    /// Returns whether the file is lib.rs or main.rs of a crate.
     pub fn is_root(&self) -> bool {
         let at_top = self.path.split_once("/src/").is_some_and(|(_, inside)| !inside.contains('/'));
         self.in_src && at_top && matches!(self.name(), "lib.rs" | "main.rs")
@@ -143,7 +146,7 @@ impl SourceFile {
         }
     }
 
-    /// Whether the file is the module of that path (without `.rs`) or one below.
+    /// Returns whether the file is the module of that path (without `.rs`) or one below.
     pub fn is_under(&self, module: &str) -> bool {
         let stem = self.path.trim_end_matches(".rs");
         stem.strip_prefix(module).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -158,7 +161,7 @@ impl SourceFile {
         let [.., keyword, name, end] = attribute.on else {
             return None;
         };
-        let name = name.word().filter(|_| keyword.is("mod") && end.mark(';'))?;
+        let name = name.word().filter(|_| keyword.is_word("mod") && end.is_mark(';'))?;
         let neighbours = tokens::attributes(self.tokens()).into_iter().filter(|a| std::ptr::eq(a.on, attribute.on));
         Some(match neighbours.filter_map(|a| path_attribute(&a)).next() {
             Some(path) => format!("{}/{}", self.folder(), path.trim_end_matches(".rs")),
@@ -175,7 +178,7 @@ impl SourceFile {
 /// Returns the file of `#[path = "file"]`.
 fn path_attribute(attribute: &Attribute) -> Option<String> {
     match attribute.body {
-        [path, _, Token { kind: Kind::Literal(literal), .. }] if path.is("path") => {
+        [path, _, Token { kind: Kind::Literal(literal), .. }] if path.is_word("path") => {
             Some(literal.trim_matches('"').to_string())
         }
         _ => None,
@@ -196,7 +199,7 @@ fn crate_of(path: &str) -> (Option<String>, bool) {
     }
 }
 
-/// Whether a folder of this name is a part of a crate, and not a crate itself.
+/// Returns whether a folder of this name is a part of a crate, and not a crate itself.
 fn is_crate_part(folder: &str) -> bool {
     matches!(folder, "src" | "tests" | "build" | "benches" | "examples")
 }

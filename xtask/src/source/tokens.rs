@@ -5,8 +5,10 @@ use std::ops::RangeInclusive;
 
 use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
 
+/// One token of a file, or a group of tokens in brackets.
 #[derive(Debug)]
 pub struct Token {
+    /// The first line, counted from 1.
     pub line: usize,
     /// The last line; for a group the line of its closing bracket.
     pub end: usize,
@@ -16,8 +18,9 @@ pub struct Token {
 #[derive(Debug)]
 pub enum Kind {
     Word(String),
+    /// A character such as `;` or `#`.
     Mark(char),
-    /// `::`
+    /// `::`, the mark between the parts of a path.
     Path,
     Literal(String),
     Group(Delimiter, Vec<Token>),
@@ -31,15 +34,15 @@ impl Token {
         }
     }
 
-    pub fn is(&self, word: &str) -> bool {
+    pub fn is_word(&self, word: &str) -> bool {
         self.word() == Some(word)
     }
 
-    pub fn mark(&self, mark: char) -> bool {
+    pub fn is_mark(&self, mark: char) -> bool {
         matches!(self.kind, Kind::Mark(c) if c == mark)
     }
 
-    pub fn path(&self) -> bool {
+    pub fn is_path_mark(&self) -> bool {
         matches!(self.kind, Kind::Path)
     }
 
@@ -51,6 +54,7 @@ impl Token {
     }
 }
 
+/// Converts the tokens of the parser.
 pub fn read(stream: TokenStream) -> Vec<Token> {
     let mut tokens = Vec::new();
     let mut trees = stream.into_iter().peekable();
@@ -86,7 +90,7 @@ pub fn levels(tokens: &[Token], visit: &mut dyn FnMut(&[Token])) {
 
 /// Splits tokens at their commas.
 pub fn parts(tokens: &[Token]) -> impl Iterator<Item = &[Token]> {
-    tokens.split(|token| token.mark(',')).filter(|part| !part.is_empty())
+    tokens.split(|token| token.is_mark(',')).filter(|part| !part.is_empty())
 }
 
 /// One `#[…]` or `#![…]`.
@@ -100,6 +104,7 @@ pub struct Attribute<'a> {
     pub on: &'a [Token],
 }
 
+/// Returns all attributes of a file, with the items that they belong to.
 pub fn attributes(tokens: &[Token]) -> Vec<Attribute<'_>> {
     let mut attributes = Vec::new();
     collect(tokens, &mut attributes);
@@ -107,20 +112,21 @@ pub fn attributes(tokens: &[Token]) -> Vec<Attribute<'_>> {
 }
 
 impl Attribute<'_> {
-    /// `#[test]`, `#[tokio::test]`, or a `cfg` that holds only in tests.
+    /// Returns whether this is `#[test]`, `#[tokio::test]`, or a `cfg` that holds only in tests.
     pub fn is_test(&self) -> bool {
         match self.body {
-            [cfg, group] if cfg.is("cfg") => group.group(Delimiter::Parenthesis).is_some_and(only_in_tests),
-            [.., name, last] if last.group(Delimiter::Parenthesis).is_some() => name.is("test"),
-            [.., name] => name.is("test"),
+            [cfg, group] if cfg.is_word("cfg") => group.group(Delimiter::Parenthesis).is_some_and(only_in_tests),
+            [.., name, last] if last.group(Delimiter::Parenthesis).is_some() => name.is_word("test"),
+            [.., name] => name.is_word("test"),
             [] => false,
         }
     }
 }
 
+/// Returns whether the condition of a `cfg` holds only in tests.
 fn only_in_tests(condition: &[Token]) -> bool {
     match condition {
-        [word] => word.is("test"),
+        [word] => word.is_word("test"),
         [word, group] => match (word.word(), group.group(Delimiter::Parenthesis)) {
             (Some("all"), Some(inner)) => parts(inner).any(only_in_tests),
             (Some("any"), Some(inner)) => !inner.is_empty() && parts(inner).all(only_in_tests),
@@ -160,19 +166,19 @@ fn collect<'a>(level: &'a [Token], attributes: &mut Vec<Attribute<'a>>) {
 }
 
 fn outer(level: &[Token], at: usize) -> Option<&[Token]> {
-    level.get(at).filter(|token| token.mark('#'))?;
+    level.get(at).filter(|token| token.is_mark('#'))?;
     level.get(at + 1)?.group(Delimiter::Bracket)
 }
 
 fn inner(level: &[Token], at: usize) -> Option<&[Token]> {
-    level.get(at).filter(|token| token.mark('#'))?;
-    level.get(at + 1).filter(|token| token.mark('!'))?;
+    level.get(at).filter(|token| token.is_mark('#'))?;
+    level.get(at + 1).filter(|token| token.is_mark('!'))?;
     level.get(at + 2)?.group(Delimiter::Bracket)
 }
 
 /// Counts the tokens of the item, statement, field or match arm at the start.
 fn extent(tokens: &[Token]) -> usize {
-    let start = tokens.iter().position(|t| !t.is("pub") && t.group(Delimiter::Parenthesis).is_none()).unwrap_or(0);
+    let start = tokens.iter().position(|t| !t.is_word("pub") && t.group(Delimiter::Parenthesis).is_none()).unwrap_or(0);
     let word = |at: usize| tokens.get(start + at).and_then(Token::word);
     let (braces_end, commas_end) = match word(0) {
         Some("const") if matches!(word(1), Some("fn" | "unsafe" | "async" | "extern")) => (true, false),
@@ -184,7 +190,7 @@ fn extent(tokens: &[Token]) -> usize {
         _ => (true, true),
     };
     let ends = |token: &Token| {
-        token.mark(';') || commas_end && token.mark(',') || braces_end && token.group(Delimiter::Brace).is_some()
+        token.is_mark(';') || commas_end && token.is_mark(',') || braces_end && token.group(Delimiter::Brace).is_some()
     };
     tokens.iter().position(ends).map_or(tokens.len(), |last| last + 1)
 }

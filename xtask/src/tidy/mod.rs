@@ -1,5 +1,5 @@
-//! `cargo xtask tidy`: reads the tree once and asks each rule for its findings.
-//! Invariant: a rule only looks at the tree; it runs no program and cannot fail.
+//! `cargo xtask tidy`: reads the tree once and applies each rule to it.
+//! Invariant: a rule only reads the tree. It runs no program and cannot fail.
 
 mod binaries;
 mod errors;
@@ -109,7 +109,7 @@ fn report(tree: &Tree, mut findings: Vec<Finding>, mut notes: Vec<String>) -> Re
     Report { findings, reported, notes, summary }
 }
 
-/// The rules skip a file that cannot be parsed, so this is a finding itself.
+/// Finds files that cannot be parsed, because the other rules skip them.
 fn unparsed(tree: &Tree) -> Vec<Finding> {
     let broken = tree.files.iter().filter_map(|file| Some((file, file.parsed.as_ref().err()?)));
     let fix = "make it valid Rust; no other rule saw this file";

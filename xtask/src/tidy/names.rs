@@ -35,7 +35,8 @@ fn refused_parts(path: &str) -> Vec<String> {
 fn inline_modules(file: &SourceFile) -> Vec<Finding> {
     let mut findings = Vec::new();
     tokens::levels(file.tokens(), &mut |level| {
-        for module in level.windows(3).filter(|three| three[0].is("mod") && three[2].group(Delimiter::Brace).is_some())
+        for module in
+            level.windows(3).filter(|three| three[0].is_word("mod") && three[2].group(Delimiter::Brace).is_some())
         {
             if let Some(name) = module[1].word().filter(|name| REFUSED.contains(name)) {
                 let wrong = format!("module `{name}` says nothing about its content");

@@ -24,7 +24,7 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
     crates.iter().flat_map(|(name, uses)| uses.findings(name)).collect()
 }
 
-/// `src/bin/x.rs` is a crate of its own.
+/// Returns whether a file is a crate of its own: `src/bin/x.rs`.
 fn is_binary(file: &SourceFile) -> bool {
     file.path.contains("/src/bin/")
 }
@@ -51,7 +51,7 @@ impl<'a> Uses<'a> {
         self.walk(file, file.tokens(), &module);
     }
 
-    /// Notes the module and those around it.
+    /// Adds a module and the modules that contain it.
     fn declare(&mut self, module: &[String]) {
         self.modules.extend((1..=module.len()).map(|length| module[..length].to_vec()));
     }
@@ -70,11 +70,11 @@ impl<'a> Uses<'a> {
                     self.walk(file, inner, &inside);
                 }
                 // The braces of `use a::{…}` were read with the path before them.
-                Kind::Group(Delimiter::Brace, _) if before.is_some_and(Token::path) => {}
+                Kind::Group(Delimiter::Brace, _) if before.is_some_and(Token::is_path_mark) => {}
                 Kind::Group(_, inner) => self.walk(file, inner, module),
                 // `pub(in crate::a)` grants a use, but is none itself.
-                Kind::Word(_) if at == 1 && level[0].is("in") => {}
-                Kind::Word(_) if before.is_some_and(Token::path) => {}
+                Kind::Word(_) if at == 1 && level[0].is_word("in") => {}
+                Kind::Word(_) if before.is_some_and(Token::is_path_mark) => {}
                 Kind::Word(_) => self.start(file, &level[at..], module),
                 _ => {}
             }
@@ -89,7 +89,7 @@ impl<'a> Uses<'a> {
             Some("super") => &module[..module.len().saturating_sub(1)],
             _ => return,
         };
-        if path.get(1).is_some_and(Token::path) {
+        if path.get(1).is_some_and(Token::is_path_mark) {
             self.follow(file, &path[2..], module, base.to_vec());
         }
     }
@@ -110,7 +110,7 @@ impl<'a> Uses<'a> {
             Some("self") | None => {}
             Some(name) => reached.push(name.to_owned()),
         }
-        if rest.get(1).is_some_and(Token::path) {
+        if rest.get(1).is_some_and(Token::is_path_mark) {
             self.follow(file, &rest[2..], module, reached);
         } else {
             self.paths.push(Use { from: module.to_vec(), to: reached, path: &file.path, line: first.line });
@@ -148,7 +148,7 @@ struct Graph<'a> {
 }
 
 impl<'a> Graph<'a> {
-    /// The shortest way from the module back to itself, turned so that the least name comes first.
+    /// Finds the shortest way from a module back to itself. The least name comes first.
     fn ring(&self, module: &'a str) -> Option<Vec<&'a str>> {
         let mut came_from: BTreeMap<&str, &str> = BTreeMap::new();
         let mut queue = VecDeque::from([module]);
@@ -187,13 +187,13 @@ impl<'a> Graph<'a> {
     }
 }
 
-/// The name of the module whose block stands at this index.
+/// Returns the name of the module whose block is at this index.
 fn opens_module(level: &[Token], at: usize) -> Option<&str> {
     let keyword = level.get(at.checked_sub(2)?)?;
-    level[at - 1].word().filter(|_| keyword.is("mod"))
+    level[at - 1].word().filter(|_| keyword.is_word("mod"))
 }
 
-/// `src/a/b.rs` and `src/a/b/mod.rs` are `a::b`; lib.rs and main.rs are the root.
+/// Returns the module of a file: `src/a/b.rs` and `src/a/b/mod.rs` are `a::b`; lib.rs and main.rs are the root.
 fn module_of(file: &SourceFile) -> Vec<String> {
     let inside = file.path.split_once("/src/").map_or("", |(_, inside)| inside);
     let mut module: Vec<String> = inside.trim_end_matches(".rs").split('/').map(String::from).collect();
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn every_way_to_write_the_use_is_seen() {
+    fn every_way_to_write_a_use_is_found() {
         for a in [
             "fn f() -> crate::b::Thing { todo() }",
             "use crate::{c, b::{self, Thing}};",

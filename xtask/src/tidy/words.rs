@@ -34,7 +34,7 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Whether the line has the word by itself: `TODOS` and `example.org/home/` do not count.
+/// Returns whether the line has the word by itself: `TODOS` and `example.org/home/` do not count.
 fn has(line: &str, word: &str) -> bool {
     let part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '-' | '}');
     line.match_indices(word).any(|(at, _)| {

@@ -2,15 +2,12 @@
 //! Invariant: only golden files are read, which other tests compare with the code. A count may grow only with a line in the budget
 //! that says why.
 
-mod budget;
-mod cases;
 mod measure;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use anyhow::{Context, Result};
-
-use budget::Budget;
+use anyhow::{Context, Result, ensure};
 
 const BUDGET: &str = "tests/tokens.txt";
 
@@ -22,30 +19,30 @@ pub struct Report {
 }
 
 pub fn run(root: &Path) -> Result<Report> {
-    let measured = measure::all(root)?;
+    let texts = measure::all(root)?;
     let path = root.join(BUDGET);
     let budget = std::fs::read_to_string(&path).with_context(|| format!("{BUDGET} cannot be read"))?;
     let budget = Budget::parse(&budget)?;
     let mut findings = Vec::new();
     let mut lines = Vec::new();
-    for text in &measured {
+    for text in &texts {
         let allowed = budget.get(&text.name);
-        let per = text
+        let per_capability = text
             .capabilities
             .map(|n| format!("  {:.1} a capability", text.tokens as f64 / n as f64))
             .unwrap_or_default();
         lines.push(format!(
-            "{:<44} {:>6} of {:>6}{per}",
+            "{:<44} {:>6} of {:>6}{per_capability}",
             text.name,
             text.tokens,
             allowed.map_or("-".into(), |a| a.to_string())
         ));
-        findings.extend(judge(text, allowed));
+        findings.extend(compare(text, allowed));
     }
-    for name in budget.names().filter(|name| !measured.iter().any(|text| text.name == **name)) {
+    for name in budget.names().filter(|name| !texts.iter().any(|text| text.name == **name)) {
         findings.push(format!("{BUDGET}: [tokens] `{name}` is not counted any more; remove its line"));
     }
-    let summary = format!("{} texts counted", measured.len());
+    let summary = format!("{} texts counted", texts.len());
     Ok(Report { findings, lines, summary })
 }
 
@@ -55,7 +52,8 @@ pub fn count_input() -> Result<usize> {
     Ok(measure::count(&text))
 }
 
-fn judge(text: &measure::Measured, allowed: Option<usize>) -> Vec<String> {
+/// Compares a count with its budget and with the limit of the design.
+fn compare(text: &measure::CountedText, allowed: Option<usize>) -> Vec<String> {
     let mut findings = Vec::new();
     let name = &text.name;
     match allowed {
@@ -70,4 +68,49 @@ fn judge(text: &measure::Measured, allowed: Option<usize>) -> Vec<String> {
         findings.push(format!("{BUDGET}: [tokens] `{name}` is {} tokens; the design allows {limit}", text.tokens));
     }
     findings
+}
+
+/// The budget file. Its lines have the form `name count  # why it is so large`.
+#[derive(Debug, Default)]
+struct Budget(BTreeMap<String, usize>);
+
+impl Budget {
+    /// Parses the file. A name that occurs twice, or a count that is not a number, is an error.
+    fn parse(text: &str) -> Result<Self> {
+        let mut budget = BTreeMap::new();
+        for (index, line) in text.lines().enumerate() {
+            let line = line.split('#').next().unwrap_or_default().trim();
+            if line.is_empty() {
+                continue;
+            }
+            let (name, count) =
+                line.rsplit_once(' ').with_context(|| format!("line {}: write `name count`", index + 1))?;
+            let count = count.parse().with_context(|| format!("line {}: `{count}` is not a number", index + 1))?;
+            let earlier = budget.insert(name.trim().to_owned(), count);
+            ensure!(earlier.is_none(), "line {}: `{name}` occurs twice", index + 1);
+        }
+        Ok(Self(budget))
+    }
+
+    fn get(&self, name: &str) -> Option<usize> {
+        self.0.get(name).copied()
+    }
+
+    fn names(&self) -> impl Iterator<Item = &String> {
+        self.0.keys()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_has_names_counts_and_reasons() {
+        let budget = Budget::parse("# all\n\ntable demo 12  # two more rows\ncontract 7\n").unwrap();
+        assert_eq!((budget.get("table demo"), budget.get("contract"), budget.get("x")), (Some(12), Some(7), None));
+        assert!(Budget::parse("contract\n").is_err());
+        assert!(Budget::parse("contract many\n").is_err());
+        assert!(Budget::parse("a 1\na 2\n").is_err());
+    }
 }

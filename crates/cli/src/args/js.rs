@@ -1,55 +1,45 @@
 //! The command lines of `tokamak js`, `execution` and `heap`.
-//! Invariant: a heap is named by its key, a session as everywhere: by its slot, id or intent, or by the name of a connection.
+//! Invariant: a heap is named by its key. A session is named by its slot, id or intent, or by the name of a connection.
 
 use std::path::PathBuf;
 
 use base::Digest;
 use clap::{Args, Subcommand};
 
-use super::Keep;
+use super::DataFolderArgs;
 
 #[derive(Debug, Args)]
-pub struct Js {
-    /// JavaScript or TypeScript, run in this order on one heap; `-` is standard input
+pub struct JsArgs {
+    /// JavaScript or TypeScript files, which run in this order on one heap; `-` is standard input
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// Restore the heap from storage before each file, as another process would
+    /// Load the heap from storage again before each file, as another process would
     #[arg(long)]
     pub cold: bool,
     /// Start from this heap instead of a fresh one
     #[arg(long, value_name = "KEY", value_parser = Digest::parse)]
     pub heap: Option<Digest>,
-    /// Run in this session: a logical one (by its slot, id or intent) goes on from where it stands, one of any other name
-    /// starts fresh unless the settings say `resume_named_sessions`
+    /// Run in this session. A logical session (a slot, an id or an intent) continues from its last heap. Any other name is a
+    /// named session, which starts fresh unless the settings say `resume_named_sessions`
     #[arg(long, value_name = "NAME")]
     pub session: Option<String>,
-    /// Tag the heap that the last file leaves; may be given several times
-    #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
+    /// Add a tag to the heap after the last file; may be given several times
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_tag)]
     pub tag: Vec<(String, String)>,
-    /// End each file after so many milliseconds
+    /// Stop a file that runs for longer than this
     #[arg(long, value_name = "MS")]
     pub timeout_ms: Option<u64>,
-    /// Let each file use so many megabytes
+    /// Stop a file that uses more memory than this
     #[arg(long, value_name = "MB")]
     pub memory_mb: Option<u64>,
     #[command(flatten)]
-    pub place: Place,
-}
-
-/// Where things are kept.
-#[derive(Debug, Clone, Args)]
-pub struct Place {
-    /// The data folder
-    #[arg(long, global = true, value_name = "DIR", env = "TOKAMAK_DATA")]
-    pub data: Option<PathBuf>,
-    #[command(flatten)]
-    pub keep: Keep,
+    pub folder: DataFolderArgs,
 }
 
 #[derive(Debug, Args)]
-pub struct Execution {
+pub struct ExecutionArgs {
     #[command(flatten)]
-    pub place: Place,
+    pub folder: DataFolderArgs,
     #[command(subcommand)]
     pub action: ExecutionAction,
 }
@@ -58,100 +48,121 @@ pub struct Execution {
 pub enum ExecutionAction {
     /// List runs of JavaScript, the newest first
     List {
-        /// At most so many
+        /// List at most N runs
         #[arg(long, value_name = "N", default_value_t = 20)]
         limit: usize,
     },
     /// Show the state and the result of a run
-    Show { id: String },
+    Show {
+        /// The id of the run, as `tokamak execution list` prints it
+        id: String,
+    },
     /// Print what a run wrote to its console
     Output {
+        /// The id of the run, as `tokamak execution list` prints it
         id: String,
-        /// From this line, counted from 0
+        /// Start at line N; the first line is 0
         #[arg(long, value_name = "N", default_value_t = 0)]
         line_offset: u64,
-        /// At most so many lines
+        /// Print at most N lines
         #[arg(long, value_name = "N")]
         line_limit: Option<u64>,
     },
-    /// End a run
-    Cancel { id: String },
+    /// Cancel a run
+    Cancel {
+        /// The id of the run, as `tokamak execution list` prints it
+        id: String,
+    },
 }
 
 #[derive(Debug, Args)]
-pub struct Heap {
+pub struct HeapArgs {
     #[command(flatten)]
-    pub place: Place,
+    pub folder: DataFolderArgs,
     #[command(subcommand)]
     pub action: HeapAction,
 }
 
 #[derive(Debug, Subcommand)]
 pub enum HeapAction {
-    /// List heaps by their keys
+    /// List heaps in the order of their keys
     List {
-        /// At most so many
+        /// List at most N heaps
         #[arg(long, value_name = "N", default_value_t = 50)]
         limit: usize,
-        /// After this one
+        /// List only heaps whose keys come after this key
         #[arg(long, value_name = "KEY", value_parser = Digest::parse)]
         after: Option<Digest>,
     },
-    /// Show what is known of a heap: sizes, engine, what it came from, tags
-    Show { key: String },
-    /// Show which globals two heaps differ in
-    Diff { a: String, b: String },
+    /// Show the properties of a heap: sizes, engine, parents, tags
+    Show {
+        /// The key of the heap, as `tokamak heap list` prints it
+        key: String,
+    },
+    /// Show the globals that differ between two heaps
+    Diff {
+        /// The key of the earlier heap
+        a: String,
+        /// The key of the later heap
+        b: String,
+    },
     /// Write a heap, with the engine it needs, to one file
     Export {
+        /// The key of the heap
         key: String,
         /// The file to write
         #[arg(long, short, value_name = "FILE")]
         output: PathBuf,
     },
-    /// Take in a file that `export` wrote; prints the key. The heap is tagged, so that it is kept
+    /// Store the heap of a file that `tokamak heap export` wrote, and print its key. The heap is tagged, so that it is kept
     Import {
+        /// The file to read
         file: PathBuf,
-        /// Beside `imported`, which says when; may be given several times
-        #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
+        /// A tag to add beside the tag `imported`, which holds the time of the import; may be given several times
+        #[arg(long, value_name = "KEY=VALUE", value_parser = parse_tag)]
         tag: Vec<(String, String)>,
     },
     /// Keep a heap until it is unpinned
     Pin {
+        /// The key of the heap
         key: String,
-        /// Keep it no longer than others
+        /// Unpin the heap, so that it is kept no longer than others
         #[arg(long)]
         off: bool,
     },
     /// Add tags to a heap, or remove them
     Tag {
+        /// The key of the heap
         key: String,
-        /// What to set
-        #[arg(value_name = "KEY=VALUE", value_parser = pair)]
+        /// The tags to set
+        #[arg(value_name = "KEY=VALUE", value_parser = parse_tag)]
         tags: Vec<(String, String)>,
-        /// What to remove; may be given several times
+        /// The name of a tag to remove; may be given several times
         #[arg(long, value_name = "KEY")]
         remove: Vec<String>,
     },
-    /// Remove runs, logs and heaps that are kept no longer, as `tokamak gc` does with everything
+    /// Remove expired runs of JavaScript, their logs and heaps (`tokamak gc` removes everything that has expired)
     Gc {
-        /// Only say what would go
+        /// Print what would be removed, and remove nothing
         #[arg(long)]
         dry_run: bool,
     },
     /// Find heaps that have all of these tags
     Find {
-        #[arg(value_name = "KEY=VALUE", value_parser = pair)]
+        /// The tags to look for
+        #[arg(value_name = "KEY=VALUE", value_parser = parse_tag)]
         tags: Vec<(String, String)>,
     },
 }
 
-fn pair(text: &str) -> Result<(String, String), PairError> {
+fn parse_tag(text: &str) -> Result<(String, String), TagError> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
-        _ => Err(PairError),
+        _ => Err(TagError),
     }
 }
 
+/// The text of an argument is not a tag.
 #[derive(Debug, thiserror::Error)]
 #[error("write KEY=VALUE")]
-struct PairError;
+struct TagError;

@@ -1,36 +1,20 @@
-//! The command line of sessions: `context`, `plan`, `run`, `session`, `artifact`, `gc`.
-//! Invariant: they work on the data folder itself, also beside a server that uses it.
+//! The command lines of `tokamak context`, `plan`, `run`, `session`, `artifact` and `gc`.
+//! Invariant: they work on the data folder itself, also while a server uses it.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{Keep, Picture};
-
-/// Where sessions are kept, and what they may use.
-#[derive(Debug, Clone, Default, Args)]
-pub struct Work {
-    /// The data folder
-    #[arg(long, global = true, value_name = "DIR", env = "TOKAMAK_DATA")]
-    pub data: Option<PathBuf>,
-    #[command(flatten)]
-    pub keep: Keep,
-    /// Also offer every catalog (*.yaml, *.yml) in this folder; may be given several times
-    #[arg(long, global = true, value_name = "DIR")]
-    pub catalogs: Vec<PathBuf>,
-    /// Leave the demo API and its catalog out
-    #[arg(long, global = true)]
-    pub no_demo: bool,
-}
+use super::{GraphForm, ServiceArgs};
 
 #[derive(Debug, Args)]
-pub struct Context {
-    /// What the task is, in one stable phrase; the same intent finds the same session again
+pub struct ContextArgs {
+    /// The task, in one stable phrase; the same intent finds the same session again
     pub intent: String,
-    /// An entity to teach, as api:Entity; api:Entity:write adds a write by name, api:Entity:* all of them
+    /// An entity to teach, as api:Entity; api:Entity:write also teaches a write by its name, api:Entity:* all writes
     #[arg(long = "seed", value_name = "API:ENTITY", required = true)]
     pub seeds: Vec<String>,
-    /// A write to teach even if the intent does not speak of it
+    /// A write to teach even if the intent does not mention it
     #[arg(long = "capability", value_name = "NAME")]
     pub ranked: Vec<String>,
     /// Print the whole table again
@@ -40,12 +24,12 @@ pub struct Context {
     #[arg(long)]
     pub refresh: bool,
     #[command(flatten)]
-    pub work: Work,
+    pub service: ServiceArgs,
 }
 
 #[derive(Debug, Args)]
-pub struct Plan {
-    /// The program; read from --file or standard input when left out
+pub struct PlanArgs {
+    /// The program; by default it is read from --file or from standard input
     pub program: Option<String>,
     /// Read the program from this file; `-` is standard input
     #[arg(long, value_name = "FILE", conflicts_with = "program")]
@@ -54,80 +38,81 @@ pub struct Plan {
     #[arg(long, default_value = "s0", value_name = "SESSION")]
     pub session: String,
     #[command(flatten)]
-    pub work: Work,
+    pub service: ServiceArgs,
 }
 
 #[derive(Debug, Args)]
-pub struct Run {
+pub struct RunArgs {
     #[command(flatten)]
-    pub plan: Plan,
-    /// Run the plan that was shown under this ref
+    pub plan: PlanArgs,
+    /// Run the reviewed plan that `tokamak plan` printed with this name, such as pc0
     #[arg(long, value_name = "REF")]
     pub commit: Option<String>,
-    /// Run even when the plan needs a review
+    /// Run the program even if its plan needs a review
     #[arg(long)]
     pub force: bool,
-    /// With --force: the same id never runs twice, and answers the first result again
+    /// With --force: run the program only once for this id; a second run prints the first result again
     #[arg(long, value_name = "ID")]
     pub request_id: Option<String>,
-    /// Wait for the end, however long it takes; otherwise a long run answers with a handle
+    /// Wait until the run ends, however long that takes; without this flag, a long run prints a handle
     #[arg(long)]
     pub wait: bool,
 }
 
 #[derive(Debug, Args)]
-pub struct Sessions {
+pub struct SessionsArgs {
     #[command(flatten)]
-    pub work: Work,
+    pub service: ServiceArgs,
     #[command(subcommand)]
     pub action: SessionAction,
 }
 
 #[derive(Debug, Subcommand)]
 pub enum SessionAction {
-    /// All sessions, the last used first
+    /// List all sessions, the last used first
     List,
-    /// What a session holds, and each call of it
+    /// Show what a session holds, and each of its calls
     Show {
         /// A slot, an id, or its intent
         session: String,
-        /// Draw the lineage of its heap instead
+        /// Draw the history of its heap instead
         #[arg(long, value_name = "FORM", num_args = 0..=1, default_missing_value = "mermaid")]
-        graph: Option<Picture>,
+        graph: Option<GraphForm>,
     },
-    /// The log of a session's runs of JavaScript and the heaps they left
+    /// Print the log of a session: its runs of JavaScript, and the heap that each of them left
     Log {
         /// A slot, an id, its intent, or the name of a connection
         session: String,
-        /// Draw its lineage instead
+        /// Draw the history of its heap instead
         #[arg(long, value_name = "FORM", num_args = 0..=1, default_missing_value = "mermaid")]
-        graph: Option<Picture>,
-        /// Write the picture to this file
+        graph: Option<GraphForm>,
+        /// Write the graph to this file
         #[arg(long, short, value_name = "FILE", requires = "graph")]
         output: Option<PathBuf>,
     },
-    /// Begin a session as a copy of another one; its writes stop at the plan until it is promoted
+    /// Begin a session as a copy of another; its writes stop at the plan until the copy is promoted
     Fork {
         /// A slot, an id, or its intent
         session: String,
-        /// What finds the fork again
+        /// The intent of the copy, which finds it again
         intent: String,
-        /// Start from the heap of this entry of its log
+        /// Start from the heap of this entry of the log
         #[arg(long, value_name = "INDEX")]
         at: Option<u64>,
     },
-    /// Let a fork write
+    /// Let a fork make writes
     Promote {
         /// A slot, an id, or its intent
         session: String,
     },
-    /// Move the head of a session back to an entry of its log
+    /// Make the heap of an earlier entry of the log the head of a session again
     Rewind {
         /// A slot, an id, or its intent
         session: String,
+        /// The index of the entry, as `tokamak session log` prints it
         index: u64,
     },
-    /// End a session: its symbols, results, plans, handles, trace and log
+    /// Remove a session with its symbols, results, plans, handles, trace and log
     Rm {
         /// A slot, an id, its intent, or the name of a connection
         session: String,
@@ -135,24 +120,24 @@ pub enum SessionAction {
 }
 
 #[derive(Debug, Args)]
-pub struct Artifact {
-    /// As an answer named it: plasm://session/s0/r/1, plasm://session/s0/p/2
+pub struct ArtifactArgs {
+    /// The URI that an answer printed, such as plasm://session/s0/r/1 (a result) or plasm://session/s0/p/2 (a plan)
     pub uri: String,
-    /// Keep it for as long as its session
+    /// Keep the result for as long as its session
     #[arg(long, conflicts_with = "unpin")]
     pub pin: bool,
-    /// Keep it no longer than others
+    /// Keep the result no longer than others
     #[arg(long)]
     pub unpin: bool,
     #[command(flatten)]
-    pub work: Work,
+    pub service: ServiceArgs,
 }
 
 #[derive(Debug, Args)]
-pub struct Gc {
-    /// Say what would go, and change nothing
+pub struct GcArgs {
+    /// Print what would be removed, and remove nothing
     #[arg(long)]
     pub dry_run: bool,
     #[command(flatten)]
-    pub work: Work,
+    pub service: ServiceArgs,
 }

@@ -1,14 +1,13 @@
-//! The catalogs of a configuration: those in the binary, and the folders, which are looked at again while the server runs.
-//! Invariant: what is offered is decided by `catalog::CatalogSet`; here files are read, and what came of them is said.
+//! The catalogs of a configuration: the shipped ones and those of the folders, which are watched while the server runs.
+//! Invariant: this module only reads files and logs the changes; `catalog::Shelf` decides which catalogs are offered.
 
 mod scan;
 mod settle;
-mod stamp;
 #[cfg(test)]
 mod tests;
 mod watch;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use catalog::{Catalog, CatalogChange, CatalogProblem, CatalogSet, Registry, ReloadReport};
@@ -19,29 +18,29 @@ use crate::config::Config;
 use crate::failure::Failure;
 use crate::shipped;
 
-/// As they were found at the start.
+/// The catalogs at the start of a process.
 pub struct Catalogs {
     folders: Vec<PathBuf>,
-    shelf: CatalogSet,
-    report: ReloadReport,
+    catalog_set: Shelf,
+    /// The differences to a process without folders: replaced catalogs, and files that cannot be offered.
+    report: Report,
 }
 
 impl Catalogs {
-    /// A folder that is not there is a mistake in the settings and fails. A file that cannot be used is skipped and kept as
-    /// a problem: one mistake in one file must not take the other APIs away, least of all when a server comes back after a
-    /// crash.
+    /// Loads all catalogs. A folder that does not exist is a mistake in the settings and an error; a file that cannot be used is a
+    /// problem in the report, because one mistake in one file must not take the other APIs away.
     pub fn load(config: &Config) -> Result<Self, Failure> {
         let mut shipped = shipped::all(config.demo)?;
         shipped.retain(|own| !config.imported.iter().any(|imported| imported.id == own.id));
         shipped.extend(config.imported.iter().cloned());
-        listable(&config.catalogs)?;
-        let (shelf, report) = CatalogSet::new(shipped).reload(&scan::folders(&config.catalogs));
-        let catalogs = Self { folders: config.catalogs.clone(), shelf, report };
-        if config.strict_catalogs { catalogs.or_refuse() } else { Ok(catalogs) }
+        check_folders(&config.catalogs)?;
+        let (catalog_set, report) = Shelf::new(shipped).reload(&scan::folders(&config.catalogs));
+        let catalogs = Self { folders: config.catalogs.clone(), catalog_set, report };
+        if config.strict_catalogs { catalogs.without_problems() } else { Ok(catalogs) }
     }
 
-    /// Itself, unless something could not be offered.
-    fn or_refuse(self) -> Result<Self, Failure> {
+    /// Returns the catalogs, or an error if a file cannot be offered.
+    fn without_problems(self) -> Result<Self, Failure> {
         match self.problems() {
             [] => Ok(self),
             problems => Err(Failure::Catalogs(problems.to_vec())),
@@ -49,65 +48,67 @@ impl Catalogs {
     }
 
     pub fn registry(&self) -> Arc<Registry> {
-        self.shelf.registry().clone()
+        self.catalog_set.registry().clone()
     }
 
-    /// In the order of their ids, each with the file that it is from; none is one of the binary's own.
+    /// Returns the offered catalogs in the order of their ids, each with its file. A shipped catalog has no file.
     pub fn offered(&self) -> Vec<(Arc<Catalog>, Option<String>)> {
-        let mut found: Vec<(Arc<Catalog>, Option<String>)> =
-            self.shelf.offered().map(|(catalog, file)| (catalog.clone(), file.map(str::to_owned))).collect();
-        found.sort_by(|a, b| a.0.id.cmp(&b.0.id));
-        found
+        let mut offered: Vec<(Arc<Catalog>, Option<String>)> =
+            self.catalog_set.offered().map(|(catalog, file)| (catalog.clone(), file.map(str::to_owned))).collect();
+        offered.sort_by(|(a, _), (b, _)| a.id.cmp(&b.id));
+        offered
     }
 
-    pub fn problems(&self) -> &[CatalogProblem] {
-        self.shelf.registry().problems()
+    pub fn problems(&self) -> &[Problem] {
+        self.catalog_set.registry().problems()
     }
 
-    /// Shipped catalogs that a file stands in for.
-    pub fn replaced(&self) -> impl Iterator<Item = &CatalogChange> {
-        self.report.changes.iter().filter(|change| matches!(change, CatalogChange::InsteadOfShipped { .. }))
+    /// Returns the shipped catalogs that a file replaces.
+    pub fn replaced(&self) -> impl Iterator<Item = &Change> {
+        self.report.changes.iter().filter(|change| matches!(change, Change::InsteadOfShipped { .. }))
     }
 
-    /// Says what was found at the start, and offers through `service` whatever the folders hold from now on.
+    /// Logs the report of the start, watches the folders, and offers each later registry through `service`.
     pub fn watch(self, service: Arc<Service>, stop: CancellationToken) {
-        let Self { folders, shelf, report } = self;
-        say(&report, Level::Start);
+        let Self { folders, catalog_set, report } = self;
+        log_report(&report, Occasion::Start);
         if !folders.is_empty() {
-            watch::start(folders, shelf, stop, move |registry| service.offer(registry));
+            watch::start(folders, catalog_set, stop, move |registry| service.offer(registry));
         }
     }
 }
 
-/// Every catalog of these folders; the first that cannot be used is a failure.
-pub fn all_of(folders: &[PathBuf]) -> Result<Vec<Arc<Catalog>>, Failure> {
-    listable(folders)?;
-    let (shelf, report) = CatalogSet::default().reload(&scan::folders(folders));
-    let loaded = Catalogs { folders: Vec::new(), shelf, report }.or_refuse()?;
-    Ok(loaded.shelf.registry().iter().cloned().collect())
+/// Loads every catalog of these folders. A file that cannot be used is an error.
+pub fn load_folders(folders: &[PathBuf]) -> Result<Vec<Arc<Catalog>>, Failure> {
+    check_folders(folders)?;
+    let (catalog_set, report) = Shelf::default().reload(&scan::folders(folders));
+    let loaded = Catalogs { folders: Vec::new(), catalog_set, report }.without_problems()?;
+    Ok(loaded.registry().iter().cloned().collect())
 }
 
-fn listable(folders: &[PathBuf]) -> Result<(), Failure> {
-    let list = |path: &Path| {
-        std::fs::read_dir(path).map(drop).map_err(|cause| match cause.kind() {
-            std::io::ErrorKind::NotFound => Failure::Missing { path: path.to_owned() },
-            _ => Failure::Unreadable { path: path.to_owned(), cause },
-        })
-    };
-    folders.iter().try_for_each(|folder| list(folder))
+/// Checks that every folder exists and can be listed.
+fn check_folders(folders: &[PathBuf]) -> Result<(), Failure> {
+    for path in folders {
+        std::fs::read_dir(path).map_err(|cause| match cause.kind() {
+            std::io::ErrorKind::NotFound => Failure::Missing { path: path.clone() },
+            _ => Failure::Unreadable { path: path.clone(), cause },
+        })?;
+    }
+    Ok(())
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Level {
-    /// That everything is offered for the first time is no news.
+enum Occasion {
+    /// The first load. Every catalog is new then, so additions are not logged.
     Start,
+    /// A change in the folders of a running server.
     Reload,
 }
 
-/// To the log: each mistake with its place, what is wrong and what to write.
-fn say(report: &ReloadReport, level: Level) {
+/// Logs the changes of a report, and each mistake with its place and correction.
+fn log_report(report: &Report, occasion: Occasion) {
     for change in &report.changes {
-        if level == Level::Reload || matches!(change, CatalogChange::InsteadOfShipped { .. }) {
+        if occasion == Occasion::Reload || matches!(change, Change::InsteadOfShipped { .. }) {
             tracing::info!(target: "tokamak::catalogs", "{change}");
         }
     }
@@ -118,6 +119,6 @@ fn say(report: &ReloadReport, level: Level) {
         }
     }
     for place in &report.repaired {
-        tracing::info!(target: "tokamak::catalogs", "{place} is in order again");
+        tracing::info!(target: "tokamak::catalogs", "{place} is valid again");
     }
 }

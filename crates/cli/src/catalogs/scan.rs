@@ -1,5 +1,5 @@
-//! One look at the folders: every catalog file and its text.
-//! Invariant: whatever lies there, a look ends: only regular files are read, and nothing without bound.
+//! Reads the catalog files of folders.
+//! Invariant: a scan always ends: only regular files are read, and the size of each file and of all files is limited.
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read};
@@ -9,19 +9,20 @@ use std::path::{Path, PathBuf};
 use catalog::{FileError, FileScan, FolderError, FolderScan};
 
 const MIB: u64 = 1024 * 1024;
-/// Of one file. The largest catalogs of real APIs are a tenth of this.
-const FILE_BYTES: u64 = 4 * MIB;
-/// Of one folder: all of it is in memory during a look.
-const FOLDER_BYTES: u64 = 256 * MIB;
-const FILES: usize = 2_000;
+/// The largest file. The largest catalogs of real APIs have a tenth of this.
+const MAX_FILE_BYTES: u64 = 4 * MIB;
+/// The largest folder. A scan holds all files of a folder in memory.
+const MAX_FOLDER_BYTES: u64 = 256 * MIB;
+const MAX_FILES: usize = 2_000;
 
-pub fn folders(folders: &[PathBuf]) -> Vec<FolderScan> {
-    folders.iter().map(|folder| FolderScan { folder: folder.display().to_string(), files: files(folder) }).collect()
+/// Reads all catalog files of the folders.
+pub fn folders(folders: &[PathBuf]) -> Vec<FolderFound> {
+    folders.iter().map(|folder| FolderFound { folder: folder.display().to_string(), files: files(folder) }).collect()
 }
 
-/// The names in a folder that should be catalogs, in order: `*.yaml` and `*.yml`. What begins with a dot is an editor's or
-/// Kubernetes' own.
-pub fn names(folder: &Path) -> Result<Vec<PathBuf>, FolderError> {
+/// Returns the sorted names of the catalog files in a folder: `*.yaml` and `*.yml`. Names that begin with a dot belong to editors or
+/// to Kubernetes, and are left out.
+pub fn names(folder: &Path) -> Result<Vec<PathBuf>, Unlisted> {
     let unlisted = |cause: std::io::Error| match cause.kind() {
         ErrorKind::NotFound => FolderError::Missing,
         kind => FolderError::Unreadable(kind.to_string()),
@@ -33,8 +34,8 @@ pub fn names(folder: &Path) -> Result<Vec<PathBuf>, FolderError> {
         if !is_yaml || name.as_os_str().as_encoded_bytes().starts_with(b".") {
             continue;
         }
-        if names.len() == FILES {
-            return Err(FolderError::TooManyFiles { most: FILES });
+        if names.len() == MAX_FILES {
+            return Err(Unlisted::TooManyFiles { most: MAX_FILES });
         }
         names.push(name);
     }
@@ -46,57 +47,63 @@ fn files(folder: &Path) -> Result<Vec<FileScan>, FolderError> {
     let mut bytes = 0;
     let mut files = Vec::new();
     for name in names(folder)? {
-        let (shown, plain) = shown(&name);
-        let text = if plain { read(&folder.join(&name)) } else { Some(Err(FileError::Name)) };
-        // One that went away since it was listed is not there.
+        let (shown, text) = match printable_name(&name) {
+            Some(plain) => (plain, read(&folder.join(&name))),
+            None => (quoted_name(&name), Some(Err(Unusable::Name))),
+        };
+        // A file that was removed since the folder was listed is left out.
         let Some(text) = text else { continue };
         bytes += text.as_ref().map_or(0, String::len) as u64;
-        if bytes > FOLDER_BYTES {
-            return Err(FolderError::TooManyBytes { most_mib: (FOLDER_BYTES / MIB) as usize });
+        if bytes > MAX_FOLDER_BYTES {
+            return Err(Unlisted::TooManyBytes { most_mib: (MAX_FOLDER_BYTES / MIB) as usize });
         }
         files.push(FileScan { file: folder.join(shown).display().to_string(), text });
     }
     Ok(files)
 }
 
-/// A name as it may stand in a log, and whether that is how it is written. One that would look like another, or break the line, comes back quoted: no plain name
-/// has a quote in it, so the two are never taken for each other.
-fn shown(name: &Path) -> (String, bool) {
-    let text = name.to_string_lossy();
-    let plain = name.to_str().is_some() && text.escape_debug().to_string().replace("\\'", "'") == text;
-    if plain { (text.into_owned(), true) } else { (format!("\"{}\"", text.escape_debug()), false) }
+/// Returns a name that can be printed as it is. A name with control characters could break the line of a log, or look like another.
+fn printable_name(name: &Path) -> Option<String> {
+    let text = name.to_str()?;
+    (text.escape_debug().to_string().replace("\\'", "'") == text).then(|| text.to_owned())
 }
 
-/// The text of a file, or of what a link leads to; `None` when nothing has that name.
-fn read(path: &Path) -> Option<Result<String, FileError>> {
+/// Returns the escaped name in quotes. A printable name contains no quote, so the two cannot be mistaken for each other.
+fn quoted_name(name: &Path) -> String {
+    format!("\"{}\"", name.to_string_lossy().escape_debug())
+}
+
+/// Reads the text of a file or of the target of a link. `None` if the name does not exist.
+fn read(path: &Path) -> Option<Result<String, Unusable>> {
     match std::fs::metadata(path) {
         Err(cause) if cause.kind() == ErrorKind::NotFound => {
             let leads_nowhere = std::fs::symlink_metadata(path).is_ok();
             leads_nowhere.then(|| Err(FileError::Unreadable("a link that leads nowhere".to_owned())))
         }
-        Err(cause) => Some(Err(FileError::Unreadable(cause.kind().to_string()))),
-        // Asked before it is opened, because opening a device may do something.
-        Ok(about) if !about.is_file() => Some(Err(FileError::NotAFile)),
+        Err(cause) => Some(Err(Unusable::Unreadable(cause.kind().to_string()))),
+        // Checked before the file is opened, because opening a device may have effects.
+        Ok(metadata) if !metadata.is_file() => Some(Err(Unusable::NotAFile)),
         Ok(_) => Some(text(path)),
     }
 }
 
-fn text(path: &Path) -> Result<String, FileError> {
-    let unreadable = |cause: std::io::Error| FileError::Unreadable(cause.kind().to_string());
-    // Without waiting: a pipe that took the file's place would never answer.
+/// Opens a file and reads its text.
+fn text(path: &Path) -> Result<String, Unusable> {
+    let unreadable = |cause: std::io::Error| Unusable::Unreadable(cause.kind().to_string());
+    // `O_NONBLOCK`, because the file may have been replaced by a pipe since it was checked, and opening a pipe would wait for a writer.
     let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(unreadable)?;
     if !file.metadata().map_err(unreadable)?.is_file() {
         return Err(FileError::NotAFile);
     }
     let mut bytes = Vec::new();
-    file.take(FILE_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    if bytes.len() as u64 > FILE_BYTES {
-        return Err(FileError::TooLarge { most_mib: (FILE_BYTES / MIB) as usize });
+    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > MAX_FILE_BYTES {
+        return Err(Unusable::TooLarge { most_mib: (MAX_FILE_BYTES / MIB) as usize });
     }
     String::from_utf8(bytes).map_err(|error| {
-        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-        FileError::NotText { line: before.iter().filter(|byte| **byte == b'\n').count() + 1 }
+        let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        Unusable::NotText { line: valid.iter().filter(|byte| **byte == b'\n').count() + 1 }
     })
 }
 
@@ -109,10 +116,10 @@ mod tests {
 
     use super::*;
 
-    fn look(folder: &Path) -> Vec<(String, Result<String, FileError>)> {
-        let found = folders(&[folder.to_owned()]).remove(0).files.unwrap();
+    fn scan(folder: &Path) -> Vec<(String, Result<String, Unusable>)> {
+        let files = folders(&[folder.to_owned()]).remove(0).files.unwrap();
         let name = |file: &str| file.rsplit('/').next().unwrap().to_owned();
-        found.into_iter().map(|file| (name(&file.file), file.text)).collect()
+        files.into_iter().map(|file| (name(&file.file), file.text)).collect()
     }
 
     #[test]
@@ -122,11 +129,11 @@ mod tests {
             fs::write(folder.path().join(name), name).unwrap();
         }
         let text = |name: &str| (name.to_owned(), Ok(name.to_owned()));
-        assert_eq!(look(folder.path()), [text("a.yaml"), text("b.yml")]);
+        assert_eq!(scan(folder.path()), [text("a.yaml"), text("b.yml")]);
     }
 
     #[test]
-    fn what_is_not_a_file_does_not_hang_and_is_named() {
+    fn devices_pipes_and_folders_are_reported_and_not_read() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         fs::create_dir(at("folder.yaml")).unwrap();
@@ -136,15 +143,15 @@ mod tests {
         symlink(at("nowhere"), at("dangling.yaml")).unwrap();
         symlink(at("loop.yaml"), at("loop.yaml")).unwrap();
         let _socket = std::os::unix::net::UnixListener::bind(at("socket.yaml")).unwrap();
-        let found = look(folder.path());
+        let found = scan(folder.path());
         assert_eq!(found.len(), 7);
         for (name, text) in found {
             let expected =
                 if matches!(&*name, "dangling.yaml" | "loop.yaml") { "cannot be read" } else { "not a file" };
             assert!(text.unwrap_err().to_string().starts_with(expected), "{name}");
         }
-        // Opened all the same, a pipe is still no file and nothing waits.
-        assert_eq!(text(&at("pipe.yaml")), Err(FileError::NotAFile));
+        // The second check, after opening, refuses a pipe too, and does not wait.
+        assert_eq!(text(&at("pipe.yaml")), Err(Unusable::NotAFile));
     }
 
     #[test]
@@ -153,7 +160,7 @@ mod tests {
         fs::write(elsewhere.path().join("x.yaml"), "text").unwrap();
         symlink(elsewhere.path(), folder.path().join("..data")).unwrap();
         symlink("..data/x.yaml", folder.path().join("x.yaml")).unwrap();
-        assert_eq!(look(folder.path()), [("x.yaml".to_owned(), Ok("text".to_owned()))]);
+        assert_eq!(scan(folder.path()), [("x.yaml".to_owned(), Ok("text".to_owned()))]);
     }
 
     #[test]
@@ -163,27 +170,27 @@ mod tests {
         for name in [&b"a\nb.yaml"[..], b"\x1b[2J.yaml", b"\xff.yaml", b"\"q\".yaml", "\u{202e}x.yaml".as_bytes()] {
             fs::write(at(name), "x").unwrap();
         }
-        let found = look(folder.path());
+        let found = scan(folder.path());
         assert_eq!(found.len(), 5);
         assert!(found.iter().all(|(name, text)| *text == Err(FileError::Name) && !name.contains(['\n', '\u{1b}'])));
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("it's fine.yaml"), "x").unwrap();
-        fs::write(folder.path().join("huge.yaml"), vec![b' '; FILE_BYTES as usize + 1]).unwrap();
-        fs::write(folder.path().join("most.yaml"), vec![b' '; FILE_BYTES as usize]).unwrap();
+        fs::write(folder.path().join("huge.yaml"), vec![b' '; MAX_FILE_BYTES as usize + 1]).unwrap();
+        fs::write(folder.path().join("most.yaml"), vec![b' '; MAX_FILE_BYTES as usize]).unwrap();
         fs::write(folder.path().join("latin.yaml"), b"a: 1\nb: caf\xe9\n").unwrap();
-        let texts: Vec<_> = look(folder.path()).into_iter().map(|(_, text)| text.map(|t| t.len())).collect();
-        let too_large = Err(FileError::TooLarge { most_mib: 4 });
-        assert_eq!(texts, [too_large, Ok(1), Err(FileError::NotText { line: 2 }), Ok(FILE_BYTES as usize)]);
+        let texts: Vec<_> = scan(folder.path()).into_iter().map(|(_, text)| text.map(|t| t.len())).collect();
+        let too_large = Err(Unusable::TooLarge { most_mib: 4 });
+        assert_eq!(texts, [too_large, Ok(1), Err(Unusable::NotText { line: 2 }), Ok(MAX_FILE_BYTES as usize)]);
     }
 
     #[test]
-    fn a_folder_of_too_many_files_says_nothing() {
+    fn a_folder_with_too_many_files_is_not_listed() {
         let folder = tempfile::tempdir().unwrap();
-        for n in 0..=FILES {
+        for n in 0..=MAX_FILES {
             fs::write(folder.path().join(format!("{n}.yaml")), "").unwrap();
         }
-        assert_eq!(folders(&[folder.path().to_owned()])[0].files, Err(FolderError::TooManyFiles { most: FILES }));
-        let gone = folder.path().join("gone");
-        assert_eq!(folders(&[gone])[0].files, Err(FolderError::Missing));
+        assert_eq!(folders(&[folder.path().to_owned()])[0].files, Err(Unlisted::TooManyFiles { most: MAX_FILES }));
+        let missing = folder.path().join("missing");
+        assert_eq!(folders(&[missing])[0].files, Err(Unlisted::Missing));
     }
 }

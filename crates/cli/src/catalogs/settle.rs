@@ -1,75 +1,81 @@
-//! Looks until what is there stands still: an editor or a copy may be in the middle of writing.
-//! Invariant: it ends, and what still changes then is passed on as changing, so that its last good version stays.
+//! Scans folders until two scans in a row agree, because an editor or a copy may be in the middle of writing a file.
+//! Invariant: this always ends. A file that still changes then is reported as changing, so that its last valid version stays offered.
 
 use std::collections::BTreeMap;
 
 use catalog::{FileError, FileScan, FolderScan};
 
-/// Of looks that differ from the one before. A file that changes for longer, a log perhaps, must not hold up the others.
-const ROUNDS: usize = 10;
+/// The number of scans that may differ from the one before. A file that changes for longer, such as a log, must not delay the others.
+const MAX_ROUNDS: usize = 10;
 
-/// What two looks in a row found, with a `pause` between them.
-pub fn settled(mut look: impl FnMut() -> Vec<FolderScan>, mut pause: impl FnMut()) -> Vec<FolderScan> {
-    let mut last = look();
+/// Calls `scan` until two results in a row agree, with a `pause` between them, and returns that result.
+pub fn settled(mut scan: impl FnMut() -> Vec<FolderFound>, mut pause: impl FnMut()) -> Vec<FolderFound> {
+    let mut last = scan();
     for round in 1.. {
         pause();
-        let next = look();
+        let next = scan();
         if next == last {
             return next;
         }
-        if round == ROUNDS {
-            return without_moving(&last, next);
+        if round == MAX_ROUNDS {
+            return mark_changing(&last, next);
         }
         last = next;
     }
     last
 }
 
-fn without_moving(last: &[FolderScan], next: Vec<FolderScan>) -> Vec<FolderScan> {
+/// Marks the files that differ between two scans as changing.
+fn mark_changing(last: &[FolderFound], next: Vec<FolderFound>) -> Vec<FolderFound> {
     let files = last.iter().flat_map(|folder| folder.files.iter().flatten());
-    let seen: BTreeMap<&String, &FileScan> = files.map(|file| (&file.file, file)).collect();
-    let still = |file: FileScan| match seen.get(&file.file) {
-        Some(same) if **same == file => file,
-        _ => FileScan { text: Err(FileError::Changing), ..file },
+    let before: BTreeMap<&String, &FileFound> = files.map(|file| (&file.file, file)).collect();
+    let mark_file = |file: FileFound| match before.get(&file.file) {
+        Some(unchanged) if **unchanged == file => file,
+        _ => FileFound { text: Err(Unusable::Changing), ..file },
     };
-    let folder = |folder: FolderScan| FolderScan {
-        files: folder.files.map(|files| files.into_iter().map(still).collect()),
+    let mark_folder = |folder: FolderFound| FolderFound {
+        files: folder.files.map(|files| files.into_iter().map(mark_file).collect()),
         ..folder
     };
-    next.into_iter().map(folder).collect()
+    next.into_iter().map(mark_folder).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn found(texts: &[(&str, &str)]) -> Vec<FolderScan> {
-        let file = |(name, text): &(&str, &str)| FileScan { file: (*name).to_owned(), text: Ok((*text).to_owned()) };
-        vec![FolderScan { folder: "dir".to_owned(), files: Ok(texts.iter().map(file).collect()) }]
+    fn folder_with(texts: &[(&str, &str)]) -> Vec<FolderFound> {
+        let file = |(name, text): &(&str, &str)| FileFound { file: (*name).to_owned(), text: Ok((*text).to_owned()) };
+        vec![FolderFound { folder: "dir".to_owned(), files: Ok(texts.iter().map(file).collect()) }]
     }
 
     #[test]
     fn a_file_that_is_being_written_is_waited_for() {
-        let mut looks =
-            [found(&[]), found(&[("a", "ha")]), found(&[("a", "half")]), found(&[("a", "half")])].into_iter();
-        let settled = settled(|| looks.next().unwrap_or_default(), || {});
-        assert_eq!((settled, looks.len()), (found(&[("a", "half")]), 0));
+        let mut scans = [
+            folder_with(&[]),
+            folder_with(&[("a", "ha")]),
+            folder_with(&[("a", "half")]),
+            folder_with(&[("a", "half")]),
+        ]
+        .into_iter();
+        let settled = settled(|| scans.next().unwrap_or_default(), || {});
+        assert_eq!((settled, scans.len()), (folder_with(&[("a", "half")]), 0));
     }
 
     #[test]
-    fn one_that_never_stands_still_does_not_hold_up_the_others() {
-        let mut n = 0;
+    fn a_file_that_keeps_changing_does_not_delay_the_others() {
+        let mut scans = 0;
         let settled = settled(
             || {
-                n += 1;
-                found(&[("a", "still"), ("log", &n.to_string())])
+                scans += 1;
+                folder_with(&[("a", "unchanged"), ("log", &scans.to_string())])
             },
             || {},
         );
-        let mut expected = found(&[("a", "still"), ("log", "")]);
+        let mut expected = folder_with(&[("a", "unchanged"), ("log", "")]);
         if let Ok(files) = &mut expected[0].files {
             files[1].text = Err(FileError::Changing);
         }
-        assert_eq!((settled, n), (expected, ROUNDS + 1));
+        assert_eq!((settled, scans), (expected, MAX_ROUNDS + 1));
     }
 }

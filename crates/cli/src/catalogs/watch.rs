@@ -1,131 +1,138 @@
-//! The thread that looks at the folders again when something changed there.
-//! Invariant: the system's watch only wakes it up; each second it compares marks as well, because a watch hears nothing of
-//! network folders, of what a link leads to, or of a folder that was replaced. Nothing here stops the server.
+//! The thread that reloads catalogs when something changes in their folders.
+//! Invariant: the system's file watch only wakes the thread up. Each second it also compares fingerprints, because the file watch does
+//! not report changes in network folders, in the target of a link, or in a folder that was replaced. No failure here stops the server.
 
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-use catalog::{CatalogSet, Registry};
+use catalog::{Registry, Shelf, Unlisted};
 use notify::event::{AccessKind, AccessMode};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio_util::sync::CancellationToken;
 
 use super::settle::settled;
-use super::stamp::Stamp;
-use super::{Level, say, scan};
+use super::{Occasion, log_report, scan};
 
+/// The interval between two comparisons of fingerprints.
 const TICK: Duration = Duration::from_secs(1);
-/// Between two looks that must agree.
-const PAUSE: Duration = Duration::from_millis(150);
-/// Of silence after the system said that something changed, and how often it may be broken.
+/// The pause between two scans that must agree.
+const SCAN_PAUSE: Duration = Duration::from_millis(150);
+/// A reload waits until no event arrived for `QUIET`, but at most for `MAX_EVENTS` further events.
 const QUIET: Duration = Duration::from_millis(50);
-const MOST_NOISE: usize = 10;
-/// A comparison of marks takes a twentieth of the time at most, however slow the folder is.
-const SHARE: u32 = 20;
+const MAX_EVENTS: usize = 10;
+/// The interval is at least so many times as long as a comparison took, so that a slow folder costs a twentieth of the time at most.
+const TICK_PER_COMPARISON: u32 = 20;
 
-/// Passes each new registry to `offer` until `stop`.
+/// Starts the thread. It passes each new registry to `offer` until `stop` is cancelled.
 pub fn start(
     folders: Vec<PathBuf>,
-    shelf: CatalogSet,
+    catalog_set: Shelf,
     stop: CancellationToken,
     offer: impl Fn(Arc<Registry>) + Send + 'static,
 ) {
-    let watching = move || run(folders, shelf, watcher, &stop, &offer);
+    let watching = move || run(folders, catalog_set, system_watcher, &stop, &offer);
     if let Err(cause) = std::thread::Builder::new().name("catalogs".to_owned()).spawn(watching) {
-        tracing::error!(%cause, "catalogs are not watched: a change needs a restart");
+        tracing::error!(%cause, "cannot watch the catalogs; restart the server after a change");
     }
 }
 
-/// `listen` makes the system's watch, where there is one.
+/// Watches until `stop` is cancelled. `make_watcher` makes the system's file watch, or none for a test of polling alone.
 pub fn run(
     folders: Vec<PathBuf>,
-    shelf: CatalogSet,
-    listen: impl FnOnce(SyncSender<()>) -> Option<RecommendedWatcher>,
+    catalog_set: Shelf,
+    make_watcher: impl FnOnce(SyncSender<()>) -> Option<RecommendedWatcher>,
     stop: &CancellationToken,
     offer: &impl Fn(Arc<Registry>),
 ) {
-    // One wake-up that waits is as good as many; and with a sender here the channel never closes.
-    let (wake, woken) = sync_channel(1);
-    let (watcher, stamp) = (listen(wake.clone()), Stamp::of(&[]));
-    Watch { folders, shelf, stamp, watcher, _wake: wake }.run(&woken, stop, offer);
+    // One place is enough, because one event that waits wakes the thread as well as many.
+    let (wake, events) = sync_channel(1);
+    let watcher = make_watcher(wake.clone());
+    CatalogWatch { folders, catalog_set, fingerprint: Fingerprint::of(&[]), watcher, _wake: wake }
+        .run(&events, stop, offer);
 }
 
-struct Watch {
+struct CatalogWatch {
     folders: Vec<PathBuf>,
-    shelf: CatalogSet,
-    /// Of the folders when they were last looked at.
-    stamp: Stamp,
+    /// The catalogs as of the last reload.
+    catalog_set: Shelf,
+    /// The fingerprint of the folders before the last reload.
+    fingerprint: Fingerprint,
     watcher: Option<RecommendedWatcher>,
+    /// A sender that keeps the channel open if there is no watcher: waiting on a closed channel would return at once.
     _wake: SyncSender<()>,
 }
 
-impl Watch {
-    fn run(mut self, woken: &Receiver<()>, stop: &CancellationToken, offer: &impl Fn(Arc<Registry>)) {
+impl CatalogWatch {
+    fn run(mut self, events: &Receiver<()>, stop: &CancellationToken, offer: &impl Fn(Arc<Registry>)) {
         let mut tick = Duration::ZERO;
         while !stop.is_cancelled() {
-            let heard = woken.recv_timeout(tick) != Err(RecvTimeoutError::Timeout);
-            if heard {
-                wait_for_quiet(woken);
+            let woken = events.recv_timeout(tick) != Err(RecvTimeoutError::Timeout);
+            if woken {
+                wait_for_quiet(events);
             }
             let started = Instant::now();
-            // Marked before the look, so that what changes during it is seen at the next tick.
-            let stamp = Stamp::of(&self.folders);
-            tick = TICK.max(started.elapsed() * SHARE);
-            if heard || stamp != self.stamp {
-                // A defect of ours on one file's content must not end the watch; what was offered stays.
-                let looked = catch_unwind(AssertUnwindSafe(|| self.look(stamp, offer)));
-                if looked.is_err() {
-                    tracing::error!(target: "tokamak::catalogs", "a reload broke off; the catalogs stay as they were");
+            // Taken before the scan, so that a change during the scan differs from it at the next tick.
+            let fingerprint = Fingerprint::of(&self.folders);
+            tick = TICK.max(started.elapsed() * TICK_PER_COMPARISON);
+            if woken || fingerprint != self.fingerprint {
+                // A panic on the content of one file must not end the watch. The offered catalogs stay.
+                let reloaded = catch_unwind(AssertUnwindSafe(|| self.reload(fingerprint, offer)));
+                if reloaded.is_err() {
+                    tracing::error!(target: "tokamak::catalogs", "a reload hit a defect; the offered catalogs stay as they were");
                 }
             }
         }
     }
 
-    fn look(&mut self, stamp: Stamp, offer: &impl Fn(Arc<Registry>)) {
-        if !stamp.same_folders(&self.stamp) {
-            self.arm();
+    fn reload(&mut self, fingerprint: Fingerprint, offer: &impl Fn(Arc<Registry>)) {
+        if !fingerprint.same_folders(&self.fingerprint) {
+            self.watch_folders();
         }
-        self.stamp = stamp;
-        let found = settled(|| scan::folders(&self.folders), || std::thread::sleep(PAUSE));
-        let (shelf, report) = self.shelf.reload(&found);
+        self.fingerprint = fingerprint;
+        let files = settled(|| scan::folders(&self.folders), || std::thread::sleep(SCAN_PAUSE));
+        let (catalog_set, report) = self.catalog_set.reload(&files);
         if !report.is_empty() {
-            offer(shelf.registry().clone());
-            say(&report, Level::Reload);
+            offer(catalog_set.registry().clone());
+            log_report(&report, Occasion::Reload);
         }
-        self.shelf = shelf;
+        self.catalog_set = catalog_set;
     }
 
-    /// Asks the system to tell about the folders, as they are now.
-    fn arm(&mut self) {
+    /// Makes the system watch the folders that have these paths now.
+    fn watch_folders(&mut self) {
         let Some(watcher) = &mut self.watcher else { return };
         for folder in &self.folders {
-            // The watch of a folder that was replaced stays with the old one, and may be gone already.
+            // The watch of a folder that was replaced belongs to the old folder. It may have ended already, which is no problem.
             let _ = watcher.unwatch(folder);
             if let Err(cause) = watcher.watch(folder, RecursiveMode::NonRecursive) {
                 let folder = folder.display();
-                tracing::warn!(%folder, %cause, "the system does not watch this folder; it is compared each second");
+                tracing::warn!(%folder, %cause, "cannot watch this folder; it is compared each second instead");
             }
         }
     }
 }
 
-fn watcher(wake: SyncSender<()>) -> Option<RecommendedWatcher> {
-    let told = move |event: notify::Result<notify::Event>| {
-        // An error may be a queue that ran over: something changed.
+/// Makes the system's file watch. Each event puts a token into the channel.
+fn system_watcher(wake: SyncSender<()>) -> Option<RecommendedWatcher> {
+    let on_event = move |event: notify::Result<notify::Event>| {
+        // An error may mean that events were lost, so it counts as a change.
         if event.map_or(true, |event| is_change(event.kind)) {
-            // Full: it will wake up anyway.
+            // If the channel is full, the thread wakes up anyway.
             let _ = wake.try_send(());
         }
     };
-    let made = notify::recommended_watcher(told);
-    made.inspect_err(|cause| tracing::warn!(%cause, "the system watches no folders; they are compared each second"))
+    let watcher = notify::recommended_watcher(on_event);
+    watcher
+        .inspect_err(|cause| tracing::warn!(%cause, "cannot watch folders; they are compared each second instead"))
         .ok()
 }
 
-/// Reading is no change; our own looks would wake us up for ever.
+/// Returns whether an event reports a change. Reading does not count, or each scan would cause the next one.
 fn is_change(kind: EventKind) -> bool {
     match kind {
         EventKind::Access(access) => access == AccessKind::Close(AccessMode::Write),
@@ -133,10 +140,70 @@ fn is_change(kind: EventKind) -> bool {
     }
 }
 
-fn wait_for_quiet(woken: &Receiver<()>) {
-    for _ in 0..MOST_NOISE {
-        if woken.recv_timeout(QUIET).is_err() {
+/// Waits until no event arrives for a moment, because most changes cause several events.
+fn wait_for_quiet(events: &Receiver<()>) {
+    for _ in 0..MAX_EVENTS {
+        if events.recv_timeout(QUIET).is_err() {
             return;
+        }
+    }
+}
+
+/// The metadata of folders and their catalog files, which changes with every change of a file, of the target of a link, or of a folder.
+/// It is cheap, because no file is read.
+#[derive(Debug, PartialEq, Eq)]
+struct Fingerprint(Vec<FolderFingerprint>);
+
+#[derive(Debug, PartialEq, Eq)]
+struct FolderFingerprint {
+    /// Device and inode of the folder. `None` if it does not exist.
+    identity: Option<(u64, u64)>,
+    files: Result<Vec<(PathBuf, Option<FileFingerprint>)>, Unlisted>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct FileFingerprint {
+    device: u64,
+    inode: u64,
+    bytes: u64,
+    /// The time of the last change of the content, in seconds and nanoseconds.
+    content_changed: (i64, i64),
+    /// The time of the last change of the content or the metadata. Unlike the time above, no program can set it.
+    status_changed: (i64, i64),
+}
+
+impl Fingerprint {
+    fn of(folders: &[PathBuf]) -> Self {
+        Self(folders.iter().map(|folder| FolderFingerprint::of(folder)).collect())
+    }
+
+    /// Returns whether these are the same folders, whatever is in them. If not, the system watches the old ones.
+    fn same_folders(&self, other: &Fingerprint) -> bool {
+        self.0.iter().map(|folder| folder.identity).eq(other.0.iter().map(|folder| folder.identity))
+    }
+}
+
+impl FolderFingerprint {
+    fn of(folder: &Path) -> Self {
+        let identity = std::fs::metadata(folder).ok().map(|metadata| (metadata.dev(), metadata.ino()));
+        let file = |name: PathBuf| {
+            // `metadata` follows links, so that a change of the target is a change of the file.
+            let metadata = std::fs::metadata(folder.join(&name)).ok();
+            (name, metadata.as_ref().map(FileFingerprint::of))
+        };
+        let files = scan::names(folder).map(|names| names.into_iter().map(file).collect());
+        Self { identity, files }
+    }
+}
+
+impl FileFingerprint {
+    fn of(metadata: &Metadata) -> Self {
+        Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            bytes: metadata.len(),
+            content_changed: (metadata.mtime(), metadata.mtime_nsec()),
+            status_changed: (metadata.ctime(), metadata.ctime_nsec()),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! `tokamak debug`: one program between the stages of its way to a plan.
-//! Invariant: it calls the functions that `plasm` calls, on the same kind of scope, and prints what lies between them.
+//! `tokamak debug`: prints the values between the stages of compiling a program.
+//! Invariant: it calls the functions that the tool `plasm` calls, on the same kind of scope.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -15,38 +15,40 @@ use serde_json::{Value, json};
 use session::{CompilerStages, compile_stages};
 use teach::{Ledger, Seed};
 
-use crate::args::{Debug, Stage};
+use crate::args::{DebugArgs, DebugStage};
 use crate::config::read_text;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::ports::SystemClock;
 use crate::{catalogs, shipped};
 
-pub fn run(args: &Debug, output: &Output) -> Result<(), Failure> {
-    let (name, program) = program(args.file.as_deref())?;
+pub fn run(args: &DebugArgs, output: &Output) -> Result<(), Failure> {
+    let ProgramSource { name, text: program } = read_program(args.file.as_deref())?;
     let mut scope = scope(args)?;
     scope.now = Some(SystemClock.now());
-    let found = compile_stages(&scope, &program, &Limits::default());
-    let wanted: Vec<Stage> = [Stage::Tokens, Stage::Tree, Stage::Types, Stage::Plan]
+    let stages = compile_stages(&scope, &program, &Limits::default());
+    let wanted: Vec<DebugStage> = [DebugStage::Tokens, DebugStage::Tree, DebugStage::Types, DebugStage::Plan]
         .into_iter()
         .filter(|stage| if args.stages { *stage <= args.stage } else { *stage == args.stage })
         .collect();
     if output.json {
-        let values: serde_json::Map<String, Value> =
-            wanted.iter().map(|stage| (title(*stage).to_owned(), value(*stage, &program, &found))).collect();
-        output.value(&json!({"stages": values, "diagnostics": found.diagnostics}));
+        let values: serde_json::Map<String, Value> = wanted
+            .iter()
+            .map(|stage| (stage_name(*stage).to_owned(), stage_value(*stage, &program, &stages)))
+            .collect();
+        output.value(&json!({"stages": values, "diagnostics": stages.diagnostics}));
     } else {
         for stage in wanted {
             if args.stages {
-                output.line(&output.bold(&format!("── {}", title(stage))));
+                output.line(&output.bold(&format!("── {}", stage_name(stage))));
             }
-            output.line(&text(stage, &program, &found));
+            output.line(&stage_text(stage, &program, &stages));
         }
-        if !found.diagnostics.is_empty() {
-            output.notice(render_for_people(&name, &program, &found.diagnostics, output.colour()).trim_end());
+        if !stages.diagnostics.is_empty() {
+            output.notice(render_for_people(&name, &program, &stages.diagnostics, output.colour()).trim_end());
         }
     }
-    let errors = found.diagnostics.iter().filter(|d| Diagnostic::is_error(d)).count();
+    let errors = stages.diagnostics.iter().filter(|d| Diagnostic::is_error(d)).count();
     if errors > 0 {
         let text = if errors == 1 {
             "1 mistake in the program".to_owned()
@@ -58,24 +60,32 @@ pub fn run(args: &Debug, output: &Output) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A program and what it is called, from a file or from standard input.
-pub(super) fn program(file: Option<&Path>) -> Result<(String, String), Failure> {
+/// The text of a program, and the name of its file for messages.
+pub(super) struct ProgramSource {
+    pub name: String,
+    pub text: String,
+}
+
+/// Reads a program from a file, or from standard input if there is no file or it is `-`.
+pub(super) fn read_program(file: Option<&Path>) -> Result<ProgramSource, Failure> {
     match file {
-        Some(path) if path.as_os_str() != "-" => Ok((path.display().to_string(), read_text(path)?)),
+        Some(path) if path.as_os_str() != "-" => {
+            Ok(ProgramSource { name: path.display().to_string(), text: read_text(path)? })
+        }
         _ => {
             let mut text = String::new();
             let unreadable = |cause| Failure::Unreadable { path: "standard input".into(), cause };
             std::io::stdin().read_to_string(&mut text).map_err(unreadable)?;
-            Ok(("program".to_owned(), text))
+            Ok(ProgramSource { name: "program".to_owned(), text })
         }
     }
 }
 
-/// Everything in the demo catalog and in the folders named, as a session that was taught all of it. The other shipped ones stay
-/// out: a plain `Issue` would be the name of four things.
-fn scope(args: &Debug) -> Result<Scope, Failure> {
+/// Returns the scope of a session that was taught all of the demo catalog and of the folders. Other shipped catalogs are left out,
+/// because several of them have an entity `Issue`, and the plain name would be ambiguous.
+fn scope(args: &DebugArgs) -> Result<Scope, Failure> {
     let mut all: Vec<Arc<Catalog>> = vec![shipped::demo()?];
-    all.extend(catalogs::all_of(&args.catalogs)?);
+    all.extend(catalogs::load_folders(&args.catalogs)?);
     let catalogs: BTreeMap<_, _> = all.iter().map(|c| (c.id.clone(), c.clone())).collect();
     let seeds: Vec<Seed> =
         catalogs.values().flat_map(|c| c.entities.keys().map(|entity| Seed::new(c.id.clone(), entity))).collect();
@@ -84,37 +94,39 @@ fn scope(args: &Debug) -> Result<Scope, Failure> {
     Ok(extended.ledger.scope(&catalogs))
 }
 
-fn title(stage: Stage) -> &'static str {
+fn stage_name(stage: DebugStage) -> &'static str {
     match stage {
-        Stage::Tokens => "tokens",
-        Stage::Tree => "tree",
-        Stage::Types => "types",
-        Stage::Plan => "plan",
+        DebugStage::Tokens => "tokens",
+        DebugStage::Tree => "tree",
+        DebugStage::Types => "types",
+        DebugStage::Plan => "plan",
     }
 }
 
-fn text(stage: Stage, program: &str, found: &CompilerStages) -> String {
-    let unreached = || "(not reached)".to_owned();
+fn stage_text(stage: DebugStage, program: &str, stages: &CompilerStages) -> String {
+    let unreached = || "(not reached, because an earlier stage found mistakes)".to_owned();
     match stage {
-        Stage::Tokens => syntax::tokens(program).iter().map(|t| token_line(program, t)).collect::<Vec<_>>().join("\n"),
-        Stage::Tree => syntax::outline(&found.parsed.program),
-        Stage::Types => found.checked.as_ref().map_or_else(unreached, check::outline),
-        Stage::Plan => {
-            found.plan.as_ref().map_or_else(unreached, |p| format!("{}\ndigest {}", plan::explain(p), p.digest))
+        DebugStage::Tokens => {
+            syntax::tokens(program).iter().map(|t| token_line(program, t)).collect::<Vec<_>>().join("\n")
+        }
+        DebugStage::Tree => syntax::outline(&stages.parsed.program),
+        DebugStage::Types => stages.checked.as_ref().map_or_else(unreached, check::outline),
+        DebugStage::Plan => {
+            stages.plan.as_ref().map_or_else(unreached, |p| format!("{}\ndigest {}", plan::explain(p), p.digest))
         }
     }
 }
 
 fn token_line(program: &str, token: &syntax::Token) -> String {
-    let place = format!("{}..{}", token.span.start, token.span.end);
-    format!("{place:>9}  {}  {:?}", token.kind, token.span.of(program))
+    let range = format!("{}..{}", token.span.start, token.span.end);
+    format!("{range:>9}  {}  {:?}", token.kind, token.span.of(program))
 }
 
-fn value(stage: Stage, program: &str, found: &CompilerStages) -> Value {
+fn stage_value(stage: DebugStage, program: &str, stages: &CompilerStages) -> Value {
     match stage {
-        Stage::Tokens => json!(syntax::tokens(program)),
-        Stage::Tree => json!(found.parsed.program),
-        Stage::Types => json!(found.checked.as_ref().map(check::outline)),
-        Stage::Plan => json!(found.plan),
+        DebugStage::Tokens => json!(syntax::tokens(program)),
+        DebugStage::Tree => json!(stages.parsed.program),
+        DebugStage::Types => json!(stages.checked.as_ref().map(check::outline)),
+        DebugStage::Plan => json!(stages.plan),
     }
 }

@@ -1,5 +1,5 @@
-//! `tokamak demo`: a session from its first call to its last, on the embedded store and the demo API.
-//! Invariant: the same service and the same text that a host gets, with long results cut earlier to fit a screen.
+//! `tokamak demo`: walks through a session on the demo API, and prints each call with its answer.
+//! Invariant: the answers are the texts that a host gets, except that long results are cut earlier to fit a screen.
 
 use std::sync::Arc;
 

@@ -1,22 +1,22 @@
-//! `tokamak discover`: what `discover_capabilities` would answer to a model, with these settings.
-//! Invariant: nothing is called and nothing is kept.
+//! `tokamak discover`: prints what the tool `discover_capabilities` would answer with these settings.
+//! Invariant: no API is called, and nothing is stored. For that reason it uses `session::discover` on the catalogs, without an `App`.
 
 use std::path::Path;
 
-use catalog::{Capability, Catalog};
+use ::catalog::{Capability, Catalog};
 use serde_json::json;
 use session::DiscoverRequest;
 use teach::discovery::{Decision, Index};
 
-use super::catalog as settings;
-use crate::args::Discover;
+use super::catalog;
+use crate::args::DiscoverArgs;
 use crate::catalogs::Catalogs;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::tenants;
 
-pub fn run(file: Option<&Path>, args: &Discover, output: &Output) -> Result<(), Failure> {
-    let config = settings::config(file, &args.folders)?;
+pub fn run(config_file: Option<&Path>, args: &DiscoverArgs, output: &Output) -> Result<(), Failure> {
+    let config = catalog::read_config(config_file, &args.folders)?;
     let registry = Catalogs::load(&config)?.registry();
     let index = Index::new(&registry);
     let allow = tenants::allow(&config.tenants, args.tenant.as_deref())?;
@@ -26,7 +26,7 @@ pub fn run(file: Option<&Path>, args: &Discover, output: &Output) -> Result<(), 
         session::discover(&registry.view(&allow), &index, &config.limits, &permit, &request).map_err(|error| {
             match error {
                 session::Error::Seed(error) => Failure::Seed(error),
-                other => Failure::Session(other),
+                other => Failure::from(other),
             }
         })?;
     let typed = discovered.found.decide();
@@ -38,20 +38,20 @@ pub fn run(file: Option<&Path>, args: &Discover, output: &Output) -> Result<(), 
     }
     let rows = &discovered.found.rows;
     if rows.is_empty() {
-        output.line("nothing here has words of this intent; `tokamak catalog list` lists the APIs there are");
+        output.line("no API here matches the intent; `tokamak catalog list` lists the APIs");
         return Ok(());
     }
-    let wide = rows.iter().map(|hit| hit.api.as_str().len() + 1 + hit.entity.len()).max().unwrap_or_default();
+    let widest = rows.iter().map(|hit| hit.api.as_str().len() + 1 + hit.entity.len()).max().unwrap_or_default();
     for hit in rows {
         let name = format!("{}:{}", hit.api, hit.entity);
-        output.line(&format!("{} {}", output.bold(&format!("{name:wide$}")), hit.description));
+        output.line(&format!("{} {}", output.bold(&format!("{name:widest$}")), hit.description));
     }
-    let unsure = match typed.decision {
+    let advice = match typed.decision {
         Decision::Ready => return Ok(()),
-        Decision::ClarifyApi => "several APIs have this; name one of them in the intent, or with --api",
-        Decision::ClarifyEntity => "the intent does not say which of these",
-        Decision::NoMatch => "little of the intent is in these; perhaps there is no API for it here",
+        Decision::ClarifyApi => "several APIs match; name one of them in the intent, or with --api",
+        Decision::ClarifyEntity => "several entities match; say in the intent which of them is needed",
+        Decision::NoMatch => "these match only a small part of the intent; perhaps no API here is for it",
     };
-    output.notice(unsure);
+    output.notice(advice);
     Ok(())
 }

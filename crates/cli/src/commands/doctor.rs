@@ -1,5 +1,5 @@
-//! `tokamak doctor`: whether this machine and these settings can serve.
-//! Invariant: it checks by doing (opens the store, writes a blob, reads it back) and says what to do about each failure.
+//! `tokamak doctor`: checks whether this machine and these settings can serve.
+//! Invariant: each check does the real thing, such as writing and reading a blob. Each failure says what to do.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -74,7 +74,7 @@ fn report(findings: &[Finding], output: &Output) {
     }
 }
 
-/// What is offered, and each file that is not.
+/// Reports the offered catalogs, and each file that cannot be offered.
 fn of_catalogs(loaded: &Result<Catalogs, Failure>) -> Vec<Finding> {
     let finding = |result| Finding { what: "catalogs", result };
     let catalogs = match loaded {
@@ -95,7 +95,7 @@ async fn storage(config: &Config) -> Result<String, Failure> {
     Ok(format!("{} is writable", config.database.display()))
 }
 
-/// A probe that nobody else has: written, listed, read, removed.
+/// Writes, lists, reads and removes a blob. Its random content keeps it apart from every other blob.
 async fn blobs(config: &Config) -> Result<String, Failure> {
     let blobs = wiring::blobs(config)?;
     let probe = format!("tokamak doctor {:?}", SystemEntropy.bytes());
@@ -122,9 +122,9 @@ async fn port(config: &Config) -> Result<String, Failure> {
     Ok(format!("{}:{} is free", config.listen, config.port))
 }
 
-/// One real call through the whole house.
+/// Runs a program on the demo API, through all layers.
 async fn demo(config: &Config, stop: &CancellationToken) -> Result<String, Failure> {
-    // On a folder of its own: the user's slots and sessions are not the doctor's to number.
+    // In a folder of its own, because a session in the user's folder would take a slot of the user.
     let scratch = tempfile::tempdir().map_err(Failure::Scratch)?;
     let config = Config {
         data: scratch.path().to_owned(),
@@ -153,7 +153,7 @@ async fn demo(config: &Config, stop: &CancellationToken) -> Result<String, Failu
     }
 }
 
-/// The encrypted store: every value is opened.
+/// Opens every value of the encrypted store.
 fn opens(store: &SecretStore) -> Result<String, Failure> {
     Ok(match store.check()? {
         None => "there is no encrypted store; `tokamak secret set NAME` makes one".to_owned(),
@@ -162,7 +162,7 @@ fn opens(store: &SecretStore) -> Result<String, Failure> {
     })
 }
 
-/// The secrets that catalogs name: is each set?
+/// Checks whether each secret that a catalog names is set.
 fn secrets(config: &Config, registry: &Registry, store: Arc<SecretStore>) -> Vec<Finding> {
     let kept = wiring::secrets(config, store);
     let tenant = TenantId::local();
@@ -178,7 +178,7 @@ fn secrets(config: &Config, registry: &Registry, store: Arc<SecretStore>) -> Vec
                 Err(Error::NotSet { .. }) if catalog.anonymous => {
                     Ok(format!("{name} is not set, so {id} is called without it: only what anyone may read"))
                 }
-                // A shipped catalog is there for whoever has a key; nobody has them all.
+                // A shipped catalog without its secret is no mistake, because nobody has the secrets of all of them.
                 Err(Error::NotSet { .. }) if shipped::is_shipped(id) => {
                     Ok(format!("{name} is not set, so {id} cannot be called"))
                 }
@@ -189,7 +189,7 @@ fn secrets(config: &Config, registry: &Registry, store: Arc<SecretStore>) -> Vec
         .collect()
 }
 
-/// The secrets that rules of `fetch` name, for the first tenant that each is for.
+/// Checks the secrets that rules of `fetch` name, each for the first tenant of its rule.
 fn secrets_of_fetch(config: &Config, store: Arc<SecretStore>) -> Vec<Finding> {
     let kept = wiring::secrets(config, store);
     let mut findings = Vec::new();

@@ -1,68 +1,64 @@
-//! `tokamak execution`: runs of JavaScript, looked at and ended.
-//! Invariant: nothing here starts or goes on with a run.
+//! `tokamak execution`: lists runs of JavaScript, shows one, prints its output, cancels it.
+//! Invariant: nothing here starts or continues a run.
 
 use std::path::Path;
 
-use access::Caller;
+use app::calls::{CancelExecution, GetExecution, GetExecutionOutput, ListExecutions};
+use app::{App, Context};
 use serde_json::json;
-use tokio_util::sync::CancellationToken;
+use server::view;
 
-use super::js;
-use crate::args::{Execution, ExecutionAction};
+use super::{js, with_app};
+use crate::args::{ExecutionAction, ExecutionArgs, Settings};
 use crate::failure::Failure;
-use crate::log;
 use crate::output::Output;
 
-pub async fn run(file: Option<&Path>, args: &Execution, output: &Output) -> Result<(), Failure> {
-    log::init("error");
-    let stop = CancellationToken::new();
-    let service = js::open(file, &args.place, &stop).await?;
-    let caller = Caller::local();
-    match &args.action {
+pub async fn run(config_file: Option<&Path>, args: &ExecutionArgs, output: &Output) -> Result<(), Failure> {
+    with_app(config_file, Settings::from(&args.folder), async |app| act(&app, &args.action, output).await).await
+}
+
+async fn act(app: &App, action: &ExecutionAction, output: &Output) -> Result<(), Failure> {
+    match action {
         ExecutionAction::List { limit } => {
-            let found = service.executions(&caller, None, (*limit).clamp(1, 1_000)).await?;
+            let request = ListExecutions { after: None, limit: Some(*limit) };
+            let executions = app.call(&Context::command("list_executions"), request).await?;
             if output.json {
-                output.value(&server::view::json(&server::view::ExecutionList::new(&found)));
+                output.value(&view::json(&view::ExecutionList::new(&executions)));
                 return Ok(());
             }
-            for one in &found {
-                let session = one.session.as_deref().unwrap_or("-");
-                output.line(&format!(
-                    "{} {:14} {} {session}",
-                    output.bold(&one.id.to_string()),
-                    one.state,
-                    one.accepted
-                ));
+            for execution in &executions {
+                let id = output.bold(&execution.id.to_string());
+                let session = execution.session.as_deref().unwrap_or("-");
+                output.line(&format!("{id} {:14} {} {session}", execution.state, execution.accepted));
             }
         }
         ExecutionAction::Show { id } => {
-            let found = service.execution(&caller, id).await?;
-            if output.json {
-                output.value(&server::view::json(&server::view::ExecutionView::new(&found)));
-                return Ok(());
+            let request = GetExecution { execution_id: id.clone(), wait_ms: 0 };
+            let execution = app.call(&Context::command("get_execution"), request).await?;
+            if !output.json {
+                let id = output.bold(&execution.id.to_string());
+                output.line(&format!("{id} {}", js::describe_state(&execution)));
             }
-            output.line(&format!("{} {}", output.bold(&found.id.to_string()), js::said(&found)));
-            output.value(&server::view::json(&server::view::ExecutionView::new(&found)));
+            output.value(&view::json(&view::ExecutionView::new(&execution)));
         }
         ExecutionAction::Output { id, line_offset, line_limit } => {
             if output.json {
-                let asked = session::OutputRequest {
+                let request = GetExecutionOutput {
+                    execution_id: id.clone(),
                     line_offset: Some(*line_offset),
                     line_limit: *line_limit,
-                    ..session::OutputRequest::default()
+                    ..GetExecutionOutput::default()
                 };
-                output.value(&server::view::json(&service.execution_output(&caller, id, &asked).await?));
+                let page = app.call(&Context::command("get_execution_output"), request).await?;
+                output.value(&view::json(&page));
                 return Ok(());
             }
-            js::console(&service, id, (*line_offset, *line_limit), output).await?;
+            js::print_console(app, id, *line_offset, *line_limit, output).await?;
         }
         ExecutionAction::Cancel { id } => {
-            service.cancel_execution(&caller, id).await?;
-            if output.json {
-                output.value(&json!({"ok": true}));
-            } else {
-                output.line(&format!("{id} cancelled"));
-            }
+            let request = CancelExecution { execution_id: id.clone() };
+            app.call(&Context::command("cancel_execution"), request).await?;
+            output.value_or_line(&json!({"ok": true}), &format!("{id} cancelled"));
         }
     }
     Ok(())

@@ -1,5 +1,5 @@
-//! `tokamak explain`: the page of an error code, from inside the binary.
-//! Invariant: every page of `docs/errors/` is here (a test compares).
+//! `tokamak explain`: prints the page of an error code.
+//! Invariant: every page of `docs/errors/` is in the binary (a test compares them).
 
 use serde_json::json;
 
@@ -12,7 +12,7 @@ macro_rules! pages {
     };
 }
 
-/// Code and page.
+/// Each code with its page.
 const PAGES: &[(&str, &str)] = pages![
     "E0101" "E0102" "E0103" "E0104" "E0105" "E0106" "E0107" "E0108" "E0109" "E0110" "E0111" "E0112"
     "E0113" "E0114" "E0201" "E0202" "E0203" "E0204" "E0205" "E0206" "E0207" "E0208" "E0209" "E0210"
@@ -21,11 +21,11 @@ const PAGES: &[(&str, &str)] = pages![
     "E0501" "E0502" "E0503" "E0504" "E0505" "E0506" "E0507" "E0508"
 ];
 
-pub fn run(written: &str, output: &Output) -> Result<(), Failure> {
-    let code = normal(written);
+pub fn run(code_text: &str, output: &Output) -> Result<(), Failure> {
+    let code = canonical_code(code_text);
     let Some((code, page)) = PAGES.iter().find(|(known, _)| *known == code) else {
         let near = base::similar_names(&code, PAGES.iter().map(|(known, _)| *known));
-        return Err(Failure::NoCode { code: written.to_owned(), near });
+        return Err(Failure::NoCode { code: code_text.to_owned(), near });
     };
     if output.json {
         output.value(&json!({"code": code, "page": page}));
@@ -35,9 +35,9 @@ pub fn run(written: &str, output: &Output) -> Result<(), Failure> {
     Ok(())
 }
 
-/// `e204`, `204` and `E0204` are one code.
-fn normal(written: &str) -> String {
-    let upper = written.trim().to_ascii_uppercase();
+/// Returns the full form of a code: `e204`, `204` and `E0204` are the same.
+fn canonical_code(text: &str) -> String {
+    let upper = text.trim().to_ascii_uppercase();
     let digits = upper.strip_prefix('E').unwrap_or(&upper);
     match digits.parse::<u16>() {
         Ok(number) => format!("E{number:04}"),
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_page_is_inside() {
+    fn every_page_is_in_the_binary() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/errors");
         let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
         let mut codes: Vec<String> =
@@ -61,6 +61,9 @@ mod tests {
 
     #[test]
     fn a_code_may_be_written_short() {
-        assert_eq!(["E0204", "e204", " 204 ", "0204", "x"].map(normal), ["E0204", "E0204", "E0204", "E0204", "X"]);
+        assert_eq!(
+            ["E0204", "e204", " 204 ", "0204", "x"].map(canonical_code),
+            ["E0204", "E0204", "E0204", "E0204", "X"]
+        );
     }
 }

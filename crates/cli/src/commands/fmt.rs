@@ -1,21 +1,21 @@
-//! `tokamak fmt`: a program in its one written form.
-//! Invariant: a program with mistakes is left as it is; a file is replaced whole or not at all.
+//! `tokamak fmt`: formats a program.
+//! Invariant: a program with mistakes is left as it is. A file is replaced as a whole or not at all.
 
 use base::{Limits, render_for_people};
 use lang::syntax::format_text;
 use serde_json::json;
 
-use super::debug::program;
-use crate::args::Fmt;
+use super::debug::{ProgramSource, read_program};
+use crate::args::FmtArgs;
 use crate::failure::Failure;
 use crate::output::Output;
 
-pub fn run(args: &Fmt, output: &Output) -> Result<(), Failure> {
-    let (name, text) = program(args.file.as_deref())?;
+pub fn run(args: &FmtArgs, output: &Output) -> Result<(), Failure> {
+    let ProgramSource { name, text } = read_program(args.file.as_deref())?;
     let formatted = match format_text(&text, &Limits::default()) {
         Ok(formatted) => formatted,
-        Err(found) => {
-            output.notice(render_for_people(&name, &text, &found, output.colour()).trim_end());
+        Err(diagnostics) => {
+            output.notice(render_for_people(&name, &text, &diagnostics, output.colour()).trim_end());
             return Err(Failure::Found(format!("{name} has mistakes and was left as it is")));
         }
     };
@@ -24,14 +24,19 @@ pub fn run(args: &Fmt, output: &Output) -> Result<(), Failure> {
         if output.json {
             output.value(&json!({"file": name, "changed": changed}));
         }
-        return if changed { Err(Failure::Found(format!("{name} is not in its one form"))) } else { Ok(()) };
+        return if changed {
+            Err(Failure::Found(format!("{name} is not formatted; `tokamak fmt` without --check formats it")))
+        } else {
+            Ok(())
+        };
     }
     match args.file.as_deref().filter(|path| path.as_os_str() != "-") {
         Some(path) if changed => {
-            let beside = path.with_extension("plasm.new");
+            // A new file is renamed over the old one, so that a crash cannot leave half of the program.
+            let new = path.with_extension("plasm.new");
             let unwritable = |cause| Failure::Unwritable { path: path.to_owned(), cause };
-            std::fs::write(&beside, &formatted).map_err(unwritable)?;
-            std::fs::rename(&beside, path).map_err(unwritable)?;
+            std::fs::write(&new, &formatted).map_err(unwritable)?;
+            std::fs::rename(&new, path).map_err(unwritable)?;
         }
         Some(_) => {}
         None if output.json => output.value(&json!({"text": formatted, "changed": changed})),

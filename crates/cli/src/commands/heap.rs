@@ -1,144 +1,146 @@
-//! `tokamak heap`: heaps, their tags, what they differ in, and heaps as files.
-//! Invariant: a file is written whole or not at all; what is taken in is verified first.
+//! `tokamak heap`: lists, shows, compares, tags and pins heaps, and writes and reads them as files.
+//! Invariant: a file is written whole or not at all. A heap that is imported is verified before it is stored.
 
 use std::io::Write;
 use std::path::Path;
 
-use access::Caller;
+use app::calls::{
+    DiffHeaps, ExportHeap, GetHeapTags, ImportHeap, ListHeaps, PinHeap, QueryHeapsByTags, SetHeapTags, ShowHeap,
+};
+use app::{App, Context};
 use serde_json::json;
-use session::{CollectionOptions, HeapInfo, Service, Tags};
-use tokio_util::sync::CancellationToken;
+use session::{CollectionOptions, HeapInfo, Tags};
 
-use super::js;
-use crate::args::{Heap, HeapAction};
+use super::with_app;
+use crate::args::{HeapAction, HeapArgs, Settings};
 use crate::failure::Failure;
-use crate::log;
 use crate::output::Output;
 
-/// The tag of a heap that came from a file: when it came.
-const IMPORTED: &str = "imported";
+/// The tag of an imported heap. Its value is the time of the import.
+const IMPORTED_TAG: &str = "imported";
 
-pub async fn run(file: Option<&Path>, args: &Heap, output: &Output) -> Result<(), Failure> {
-    log::init("error");
-    let stop = CancellationToken::new();
-    let service = js::open(file, &args.place, &stop).await?;
-    let caller = Caller::local();
-    match &args.action {
+pub async fn run(config_file: Option<&Path>, args: &HeapArgs, output: &Output) -> Result<(), Failure> {
+    with_app(config_file, Settings::from(&args.folder), async |app| act(&app, &args.action, output).await).await
+}
+
+async fn act(app: &App, action: &HeapAction, output: &Output) -> Result<(), Failure> {
+    match action {
         HeapAction::List { limit, after } => {
-            let found = service.heaps(&caller, *after, (*limit).clamp(1, 1_000)).await?;
+            let request = ListHeaps { after: *after, limit: (*limit).clamp(1, 1_000) };
+            let heaps = app.call(&Context::command("list_heaps"), request).await?;
             if output.json {
-                output.value(&json!({"heaps": found}));
+                output.value(&json!({"heaps": heaps}));
                 return Ok(());
             }
-            found.iter().for_each(|info| output.line(&line(info, output)));
+            heaps.iter().for_each(|heap| output.line(&heap_line(heap, output)));
         }
         HeapAction::Show { key } => {
-            let info = service.heap_info(&caller, key).await?;
-            output.value(&json!(info));
+            let heap = app.call(&Context::command("show_heap"), ShowHeap { heap: key.clone() }).await?;
+            output.value(&json!(heap));
         }
-        HeapAction::Diff { a, b } => diff(&service, (a, b), output).await?,
+        HeapAction::Diff { a, b } => diff(app, a, b, output).await?,
         HeapAction::Export { key, output: path } => {
-            let bytes = service.export_heap(&caller, key).await?;
+            let bytes = app.call(&Context::command("export_heap"), ExportHeap { heap: key.clone() }).await?;
             write_whole(path, &bytes).map_err(|cause| Failure::Unwritable { path: path.clone(), cause })?;
-            done(output, &json!({"heap": key, "file": path, "bytes": bytes.len()}), &format!("{} bytes", bytes.len()));
+            let value = json!({"heap": key, "file": path, "bytes": bytes.len()});
+            output.value_or_line(&value, &format!("{} bytes", bytes.len()));
         }
-        HeapAction::Import { file, tag } => import(&service, file, tag.iter().cloned().collect(), output).await?,
+        HeapAction::Import { file, tag } => import(app, file, tag.iter().cloned().collect(), output).await?,
         HeapAction::Pin { key, off } => {
-            let key = service.pin_heap(&caller, key, !off).await?;
-            let said = if *off { "kept no longer than others" } else { "kept until it is unpinned" };
-            done(output, &json!({"heap": key, "pinned": !off}), said);
+            let request = PinHeap { heap: key.clone(), pinned: !off };
+            let heap = app.call(&Context::command("pin_heap"), request).await?;
+            let text =
+                if *off { "unpinned: kept no longer than other heaps" } else { "pinned: kept until it is unpinned" };
+            output.value_or_line(&json!({"heap": heap, "pinned": !off}), text);
         }
         HeapAction::Tag { key, tags, remove } => {
-            let mut next = service.heap_tags(&caller, key).await?;
-            next.extend(tags.iter().cloned());
-            next.retain(|name, _| !remove.contains(name));
-            service.set_heap_tags(&caller, key, next.clone()).await?;
-            done(output, &json!({"tags": next}), &written(&next));
+            let mut all = app.call(&Context::command("get_heap_tags"), GetHeapTags { heap: key.clone() }).await?;
+            all.extend(tags.iter().cloned());
+            all.retain(|name, _| !remove.contains(name));
+            let request = SetHeapTags { heap: key.clone(), tags: all.clone() };
+            app.call(&Context::command("set_heap_tags"), request).await?;
+            output.value_or_line(&json!({"tags": all}), &tags_text(&all));
         }
         HeapAction::Gc { dry_run } => {
-            let pass = CollectionOptions { dry_run: *dry_run, only_js: true, ..CollectionOptions::default() };
-            super::session::collect(&service, pass, output).await?;
+            let options = CollectionOptions { dry_run: *dry_run, only_js: true, ..CollectionOptions::default() };
+            super::session::collect(app, options, output).await?;
         }
         HeapAction::Find { tags } => {
-            let found = service.heaps_by_tags(&caller, &tags.iter().cloned().collect()).await?;
+            let request = QueryHeapsByTags { tags: tags.iter().cloned().collect() };
+            let heaps = app.call(&Context::command("query_heaps_by_tags"), request).await?;
             if output.json {
-                let results: Vec<_> = found.iter().map(|(heap, tags)| json!({"heap": heap, "tags": tags})).collect();
+                let results: Vec<_> = heaps.iter().map(|(heap, tags)| json!({"heap": heap, "tags": tags})).collect();
                 output.value(&json!({"results": results}));
                 return Ok(());
             }
-            found.iter().for_each(|(heap, tags)| output.line(&format!("{heap} {}", written(tags))));
+            heaps.iter().for_each(|(heap, tags)| output.line(&format!("{heap} {}", tags_text(tags))));
         }
     }
     Ok(())
 }
 
-async fn import(service: &Service, file: &Path, mut tags: Tags, output: &Output) -> Result<(), Failure> {
-    let path = file.to_owned();
-    let bytes = std::fs::read(file).map_err(|cause| match cause.kind() {
-        std::io::ErrorKind::NotFound => Failure::Missing { path },
-        _ => Failure::Unreadable { path, cause },
+async fn import(app: &App, path: &Path, mut tags: Tags, output: &Output) -> Result<(), Failure> {
+    let file = std::fs::read(path).map_err(|cause| match cause.kind() {
+        std::io::ErrorKind::NotFound => Failure::Missing { path: path.to_owned() },
+        _ => Failure::Unreadable { path: path.to_owned(), cause },
     })?;
-    tags.entry(IMPORTED.to_owned()).or_insert_with(|| service.now().to_string());
-    let key = service.import_heap(&Caller::local(), &bytes, &tags).await?;
-    done(output, &json!({"heap": key, "tags": tags}), &key.to_string());
+    tags.entry(IMPORTED_TAG.to_owned()).or_insert_with(|| app.service().now().to_string());
+    let heap = app.call(&Context::command("import_heap"), ImportHeap { file, tags: tags.clone() }).await?;
+    output.value_or_line(&json!({"heap": heap, "tags": tags}), &heap.to_string());
     if !output.json {
-        output.notice(&format!("kept for as long as it has a tag or a pin; tagged {}", written(&tags)));
+        output.notice(&format!("kept for as long as it has a tag or is pinned; its tags are {}", tags_text(&tags)));
     }
     Ok(())
 }
 
-/// Beside the file first, then in its place: whoever looks finds what was there, or all of it.
+/// Writes a new file and renames it to `path`, so that a reader finds either the old content or all of the new one.
 fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    // What is no file (a pipe, `/dev/stdout`) has no place to be renamed to.
-    if path.metadata().is_ok_and(|found| !found.is_file()) {
+    // A rename would replace a pipe or a device, such as `/dev/stdout`, instead of writing to it.
+    if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
         return std::fs::write(path, bytes);
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let name = path.file_name().ok_or(std::io::ErrorKind::InvalidInput)?.to_string_lossy();
-    let beside = folder.join(format!(".{name}.{}", std::process::id()));
-    let written = std::fs::File::create_new(&beside)
+    let new = folder.join(format!(".{name}.{}", std::process::id()));
+    let written = std::fs::File::create_new(&new)
         .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
-        .and_then(|()| std::fs::rename(&beside, path))
+        .and_then(|()| std::fs::rename(&new, path))
         .and_then(|()| std::fs::File::open(folder)?.sync_all());
     if written.is_err() {
-        // Nothing half is left; where this fails too, the first failure is the one to tell.
-        let _ = std::fs::remove_file(&beside);
+        // A partial file must not stay. If this fails too, the first failure is the one to report.
+        let _ = std::fs::remove_file(&new);
     }
     written
 }
 
-fn done(output: &Output, value: &serde_json::Value, text: &str) {
-    if output.json { output.value(value) } else { output.line(text) }
+fn heap_line(heap: &HeapInfo, output: &Output) -> String {
+    let key = output.bold(&heap.heap.to_string());
+    let sizes = format!("{:>9} bytes stored, {} in memory", heap.stored_bytes, heap.memory_bytes);
+    let pinned = if heap.pinned { "pinned " } else { "" };
+    format!("{key} {sizes} {} {pinned}{}", heap.created, tags_text(&heap.tags))
 }
 
-fn line(info: &HeapInfo, output: &Output) -> String {
-    let sizes = format!("{:>9} of {} bytes", info.stored_bytes, info.memory_bytes);
-    let pinned = if info.pinned { "pinned " } else { "" };
-    format!("{} {sizes} {} {pinned}{}", output.bold(&info.heap.to_string()), info.created, written(&info.tags))
-}
-
-fn written(tags: &Tags) -> String {
+fn tags_text(tags: &Tags) -> String {
     tags.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(" ")
 }
 
-async fn diff(service: &Service, (a, b): (&str, &str), output: &Output) -> Result<(), Failure> {
-    let diff = service.diff_heaps(&Caller::local(), a, b).await?;
+async fn diff(app: &App, a: &str, b: &str, output: &Output) -> Result<(), Failure> {
+    let request = DiffHeaps { a: a.to_owned(), b: b.to_owned() };
+    let diff = app.call(&Context::command("diff_heaps"), request).await?;
     if output.json {
         output.value(&json!(diff));
         return Ok(());
     }
-    for named in &diff.added {
-        output.line(&format!("+ {} {} {}", named.name, named.kind, named.preview));
+    for global in &diff.added {
+        output.line(&format!("+ {} {} {}", global.name, global.kind, global.preview));
     }
-    for named in &diff.removed {
-        output.line(&format!("- {} {} {}", named.name, named.kind, named.preview));
+    for global in &diff.removed {
+        output.line(&format!("- {} {} {}", global.name, global.kind, global.preview));
     }
-    for changed in &diff.changed {
-        output.line(&format!("~ {} {} -> {}", changed.name, changed.before.preview, changed.after.preview));
+    for global in &diff.changed {
+        output.line(&format!("~ {} {} -> {}", global.name, global.before.preview, global.after.preview));
     }
-    output.line(&format!(
-        "{} unchanged; memory {} -> {} bytes",
-        diff.unchanged, diff.memory_bytes[0], diff.memory_bytes[1]
-    ));
+    let [before, after] = diff.memory_bytes;
+    output.line(&format!("{} globals unchanged; memory {before} -> {after} bytes", diff.unchanged));
     Ok(())
 }

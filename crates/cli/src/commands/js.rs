@@ -1,86 +1,79 @@
 //! `tokamak js`: runs files in order on one heap.
-//! Invariant: the first file that does not complete ends the command with exit code 1; what completed before it is kept.
+//! Invariant: the first file that does not complete ends the command with exit code 1. The heaps of the files before it are stored.
 
 use std::io::Read;
 use std::path::Path;
-use std::sync::Arc;
 
 use access::Caller;
+use app::calls::{GetExecutionOutput, RunJs};
+use app::{App, Context};
 use serde_json::Value;
-use session::{
-    Completion, Execution, ExecutionState, OutputRequest, PendingReview, RunJsRequest, Service, SessionTarget,
-};
+use server::view;
+use session::{Completion, Execution, ExecutionState, PendingReview, SessionTarget};
 use tokio_util::sync::CancellationToken;
 
-use crate::args::{Js, Place, Settings};
-use crate::config::{self, Config};
+use super::open_app;
+use crate::args::{JsArgs, Settings};
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::{log, wiring};
+use crate::{config, log};
 
-pub async fn run(file: Option<&Path>, args: &Js, output: &Output) -> Result<(), Failure> {
+pub async fn run(config_file: Option<&Path>, args: &JsArgs, output: &Output) -> Result<(), Failure> {
     log::init("error");
+    let settings = Settings::from(&args.folder);
     let stop = CancellationToken::new();
-    let mut service = open(file, &args.place, &stop).await?;
-    let mut heap = args.heap.map(|key| key.to_string());
-    let mut shown = Vec::new();
-    let session = match &args.session {
-        Some(name) => service.session_target(&Caller::local(), name).await?,
-        None => SessionTarget::None,
+    let mut app = open_app(config_file, &settings, &stop).await?;
+    let mut request = RunJs {
+        heap: args.heap.map(|key| key.to_string()),
+        require_heap: true,
+        // A command has nothing to do but wait until the run ends.
+        wait_ms: Some(u64::MAX),
+        timeout_ms: args.timeout_ms,
+        memory_mb: args.memory_mb,
+        ..RunJs::default()
     };
-    for (at, path) in args.files.iter().enumerate() {
-        if args.cold && at > 0 {
-            // A new engine knows no heap: this one comes out of storage, verified.
-            service = open(file, &args.place, &stop).await?;
+    if let Some(session) = &args.session {
+        match app.service().session_target(&Caller::local(), session).await? {
+            SessionTarget::Logical(id) => request.logical_session_ref = Some(id),
+            SessionTarget::Named(name) => request.connection.session_name = Some(name),
+            SessionTarget::None => {}
         }
-        let last = at + 1 == args.files.len();
-        let asked = RunJsRequest {
-            code: source(path)?,
-            heap: heap.clone(),
-            session: session.clone(),
-            tags: (last && !args.tag.is_empty()).then(|| args.tag.iter().cloned().collect()),
-            require_heap: true,
-            wait_ms: Some(u64::MAX),
-            timeout_ms: args.timeout_ms,
-            memory_mb: args.memory_mb,
-            ..RunJsRequest::default()
-        };
-        let ran = service.run_js(&Caller::local(), &asked).await?;
+    }
+    let mut answers = Vec::new();
+    for (index, path) in args.files.iter().enumerate() {
+        if args.cold && index > 0 {
+            // A new app has a new engine without heaps in memory, so it loads and verifies the heap from storage.
+            app = open_app(config_file, &settings, &stop).await?;
+        }
+        request.code = read_source(path)?;
+        let is_last = index + 1 == args.files.len();
+        if is_last && !args.tag.is_empty() {
+            request.tags = Some(args.tag.iter().cloned().collect());
+        }
+        let answer = app.call(&Context::command("run_js"), request.clone()).await?;
         if output.json {
-            let beginning = OutputRequest { byte_offset: Some(0), byte_limit: Some(4_000), ..OutputRequest::default() };
-            let output = match ran.output_bytes {
-                0 => None,
-                _ => Some(service.execution_output(&Caller::local(), &ran.id.to_string(), &beginning).await?),
-            };
-            let answer = app::calls::RunJsAnswer { execution: ran.clone(), output };
-            shown.push(server::view::json(&server::view::RunJsView::new(&answer)));
+            answers.push(view::json(&view::RunJsView::new(&answer)));
         } else {
-            print(&service, &ran, output).await?;
+            print_result(&app, &answer.execution, output).await?;
         }
-        if ran.state != ExecutionState::Completed {
+        let execution = answer.execution;
+        if execution.state != ExecutionState::Completed {
             if output.json {
-                output.value(&Value::Array(shown));
+                output.value(&Value::Array(answers));
             }
-            return Err(Failure::Found(format!("{} {}", path.display(), said(&ran))));
+            return Err(Failure::Found(format!("{} {}", path.display(), describe_state(&execution))));
         }
-        heap = ran.heap.map(|key| key.to_string());
+        request.heap = execution.heap.map(|key| key.to_string());
     }
     if output.json {
-        output.value(&Value::Array(shown));
-    } else if let Some(heap) = heap {
+        output.value(&Value::Array(answers));
+    } else if let Some(heap) = request.heap {
         output.notice(&format!("heap {heap}"));
     }
     Ok(())
 }
 
-/// The service of a data folder, without the demo API unless sessions need it.
-pub async fn open(file: Option<&Path>, place: &Place, stop: &CancellationToken) -> Result<Arc<Service>, Failure> {
-    let config =
-        Config::read(file, &Settings { data: place.data.clone(), keep: place.keep.clone(), ..Settings::default() })?;
-    Ok(wiring::app(&config, stop).await?.app.service().clone())
-}
-
-fn source(path: &Path) -> Result<String, Failure> {
+fn read_source(path: &Path) -> Result<String, Failure> {
     if path != Path::new("-") {
         return config::read_text(path);
     }
@@ -89,36 +82,42 @@ fn source(path: &Path) -> Result<String, Failure> {
     config::text_of(path, bytes)
 }
 
-async fn print(service: &Service, ran: &Execution, output: &Output) -> Result<(), Failure> {
-    console(service, &ran.id.to_string(), (0, None), output).await?;
-    match &ran.result {
+/// Prints the console output, the result and the warning of a run.
+async fn print_result(app: &App, execution: &Execution, output: &Output) -> Result<(), Failure> {
+    print_console(app, &execution.id.to_string(), 0, None, output).await?;
+    match &execution.result {
         Some(Completion::Json(value)) => output.value(value),
         Some(Completion::Inspected(text)) => output.line(text),
         Some(Completion::Undefined) | None => {}
     }
-    if let Some(warning) = &ran.warning {
+    if let Some(warning) = &execution.warning {
         output.notice(&format!("warning: {warning}"));
     }
     Ok(())
 }
 
-/// Console output from a line on, page by page.
-pub async fn console(
-    service: &Service,
-    id: &str,
-    (mut line, mut left): (u64, Option<u64>),
+/// Prints the console output of a run from a line on, page by page. `line_limit` is the number of lines, or all.
+pub async fn print_console(
+    app: &App,
+    execution_id: &str,
+    mut line_offset: u64,
+    mut line_limit: Option<u64>,
     output: &Output,
 ) -> Result<(), Failure> {
     loop {
-        let asked = OutputRequest { line_offset: Some(line), line_limit: left, ..OutputRequest::default() };
-        let page = service.execution_output(&Caller::local(), id, &asked).await?;
-        let text = page.data.strip_suffix('\n').unwrap_or(&page.data);
+        let request = GetExecutionOutput {
+            execution_id: execution_id.to_owned(),
+            line_offset: Some(line_offset),
+            line_limit,
+            ..GetExecutionOutput::default()
+        };
+        let page = app.call(&Context::command("get_execution_output"), request).await?;
         if !page.data.is_empty() {
-            output.line(text);
+            output.line(page.data.strip_suffix('\n').unwrap_or(&page.data));
         }
-        left = left.map(|left| left.saturating_sub(page.next_line_offset - line));
-        line = page.next_line_offset;
-        if !page.has_more || left == Some(0) {
+        line_limit = line_limit.map(|limit| limit.saturating_sub(page.next_line_offset - line_offset));
+        line_offset = page.next_line_offset;
+        if !page.has_more || line_limit == Some(0) {
             if page.dropped_bytes > 0 {
                 output.notice(&format!("{} more bytes were printed and not kept", page.dropped_bytes));
             }
@@ -127,30 +126,29 @@ pub async fn console(
     }
 }
 
-/// Why a run did not complete.
-pub fn said(ran: &Execution) -> String {
-    match &ran.error {
+/// Describes the state of a run that did not complete: its error, or the reviews that it waits for.
+pub fn describe_state(execution: &Execution) -> String {
+    match &execution.error {
         Some(error) => {
             let stack = error.stack.trim_end();
-            let line = if stack.is_empty() { String::new() } else { format!("\n{stack}") };
-            format!("{}: {}: {}{line}", ran.state, error.name, error.message)
+            let stack = if stack.is_empty() { String::new() } else { format!("\n{stack}") };
+            format!("{}: {}: {}{stack}", execution.state, error.name, error.message)
         }
         None => {
-            let warning = ran.warning.as_ref().map(|warning| format!(": {warning}")).unwrap_or_default();
-            let reviews = ran.reviews.iter().map(|review| waits(ran, review));
-            format!("{}{warning}{}", ran.state, reviews.collect::<String>())
+            let warning = execution.warning.as_ref().map(|warning| format!(": {warning}")).unwrap_or_default();
+            let reviews = execution.reviews.iter().map(|review| describe_review(execution, review));
+            format!("{}{warning}{}", execution.state, reviews.collect::<String>())
         }
     }
 }
 
-/// A write that waits for someone to look at it: its plan, and what lets it happen. No command goes on with a run after that.
-fn waits(ran: &Execution, review: &PendingReview) -> String {
-    let session = ran.session.as_deref().unwrap_or_default();
-    let approve = format!("tokamak run --session {session} --commit {}", review.commit);
+/// Describes a write that waits for a review: its plan, and the command that approves it. No command continues the run after that.
+fn describe_review(execution: &Execution, review: &PendingReview) -> String {
+    let session = execution.session.as_deref().unwrap_or_default();
+    let plan = review.plan.trim_end();
     let commit = &review.commit;
     format!(
-        "\n{}\n{commit} waits for a review; to let it happen: {approve}\nthe run then goes on in a server on this data \
-         folder, while it has time left (--timeout-ms)",
-        review.plan.trim_end()
+        "\n{plan}\n{commit} waits for a review; to approve it: tokamak run --session {session} --commit {commit}\nthen a \
+         server on this data folder continues the run, if its time (--timeout-ms) is not over"
     )
 }

@@ -1,21 +1,27 @@
-//! `tokamak mcp-config`: what to paste into a host.
-//! Invariant: each text is complete as it stands.
+//! `tokamak mcp-config`: prints the command or the settings that connect a host.
+//! Invariant: each text can be pasted without changes.
 
 use serde_json::json;
 
-use crate::args::{Host, McpConfig};
+use crate::args::{McpConfigArgs, McpHost};
 use crate::failure::Failure;
 use crate::output::Output;
 
-pub fn run(args: &McpConfig, output: &Output) -> Result<(), Failure> {
-    let hosts: &[Host] = match args.host {
-        Host::All => &[Host::Claude, Host::Cursor, Host::Codex, Host::Vscode],
+/// The order in which all hosts are printed.
+const ALL_HOSTS: [McpHost; 4] = [McpHost::Claude, McpHost::Cursor, McpHost::Codex, McpHost::Vscode];
+
+pub fn run(args: &McpConfigArgs, output: &Output) -> Result<(), Failure> {
+    let hosts: &[McpHost] = match args.host {
+        McpHost::All => &ALL_HOSTS,
         ref one => std::slice::from_ref(one),
     };
     if output.json {
         let texts: Vec<_> = hosts
             .iter()
-            .map(|h| json!({"host": name(*h), "where": place(*h), "paste": paste(*h, &args.url, args.stdio)}))
+            .map(|host| {
+                let text = text_to_paste(*host, &args.url, args.stdio);
+                json!({"host": name(*host), "where": destination(*host), "paste": text})
+            })
             .collect();
         output.value(&json!(texts));
         return Ok(());
@@ -25,62 +31,62 @@ pub fn run(args: &McpConfig, output: &Output) -> Result<(), Failure> {
     Ok(())
 }
 
-/// For all hosts, as `make run` shows it.
-pub fn all(url: &str) -> String {
-    let hosts = [Host::Claude, Host::Cursor, Host::Codex, Host::Vscode];
-    hosts.map(|host| block(host, url, false)).join("\n\n")
+/// Returns the texts for all hosts, for `tokamak serve --connect-help`.
+pub fn all_hosts(url: &str) -> String {
+    ALL_HOSTS.map(|host| block(host, url, false)).join("\n\n")
 }
 
-fn block(host: Host, url: &str, stdio: bool) -> String {
-    format!("{} · {}\n{}", name(host), place(host), indented(&paste(host, url, stdio)))
+fn block(host: McpHost, url: &str, stdio: bool) -> String {
+    format!("{} · {}\n{}", name(host), destination(host), indented(&text_to_paste(host, url, stdio)))
 }
 
 fn indented(text: &str) -> String {
     text.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
 }
 
-fn name(host: Host) -> &'static str {
+fn name(host: McpHost) -> &'static str {
     match host {
-        Host::Claude => "Claude Code",
-        Host::Cursor => "Cursor",
-        Host::Vscode => "VS Code",
-        Host::Codex => "Codex",
-        Host::All => "all",
+        McpHost::Claude => "Claude Code",
+        McpHost::Cursor => "Cursor",
+        McpHost::Vscode => "VS Code",
+        McpHost::Codex => "Codex",
+        McpHost::All => "all",
     }
 }
 
-fn place(host: Host) -> &'static str {
+/// Returns the place that the text is for: a file, or a terminal.
+fn destination(host: McpHost) -> &'static str {
     match host {
-        Host::Claude => "run in a terminal",
-        Host::Cursor => "~/.cursor/mcp.json",
-        Host::Vscode => ".vscode/mcp.json",
-        Host::Codex => "~/.codex/config.toml",
-        Host::All => "",
+        McpHost::Claude => "run in a terminal",
+        McpHost::Cursor => "~/.cursor/mcp.json",
+        McpHost::Vscode => ".vscode/mcp.json",
+        McpHost::Codex => "~/.codex/config.toml",
+        McpHost::All => "",
     }
 }
 
-fn paste(host: Host, url: &str, stdio: bool) -> String {
-    let command = program();
+fn text_to_paste(host: McpHost, url: &str, stdio: bool) -> String {
+    let command = own_path();
     let arguments = ["serve", "--stdio"];
     match (host, stdio) {
-        (Host::Claude, false) => format!("claude mcp add --transport http tokamak {url}"),
-        (Host::Claude, true) => format!("claude mcp add tokamak -- {command} serve --stdio"),
-        (Host::Cursor, false) => pretty(json!({"mcpServers": {"tokamak": {"url": url}}})),
-        (Host::Cursor, true) => pretty(json!({"mcpServers": {"tokamak": {"command": command, "args": arguments}}})),
-        (Host::Vscode, false) => pretty(json!({"servers": {"tokamak": {"type": "http", "url": url}}})),
-        (Host::Vscode, true) => {
+        (McpHost::Claude, false) => format!("claude mcp add --transport http tokamak {url}"),
+        (McpHost::Claude, true) => format!("claude mcp add tokamak -- {command} serve --stdio"),
+        (McpHost::Cursor, false) => pretty(json!({"mcpServers": {"tokamak": {"url": url}}})),
+        (McpHost::Cursor, true) => pretty(json!({"mcpServers": {"tokamak": {"command": command, "args": arguments}}})),
+        (McpHost::Vscode, false) => pretty(json!({"servers": {"tokamak": {"type": "http", "url": url}}})),
+        (McpHost::Vscode, true) => {
             pretty(json!({"servers": {"tokamak": {"type": "stdio", "command": command, "args": arguments}}}))
         }
-        (Host::Codex, false) => format!("[mcp_servers.tokamak]\nurl = {}", json!(url)),
-        (Host::Codex, true) => {
+        (McpHost::Codex, false) => format!("[mcp_servers.tokamak]\nurl = {}", json!(url)),
+        (McpHost::Codex, true) => {
             format!("[mcp_servers.tokamak]\ncommand = {}\nargs = [\"serve\", \"--stdio\"]", json!(command))
         }
-        (Host::All, _) => String::new(),
+        (McpHost::All, _) => String::new(),
     }
 }
 
-/// This very binary, so that a host finds it without a PATH.
-fn program() -> String {
+/// Returns the path of this binary, so that a host finds it without a search path.
+fn own_path() -> String {
     std::env::current_exe().ok().map_or_else(|| "tokamak".to_owned(), |path| path.display().to_string())
 }
 

@@ -1,8 +1,8 @@
-//! One command, one file; the match is only a table.
-//! Invariant: a command talks to the world through `Output` and to sessions through `session::Service`.
+//! Dispatches to the commands: each has one file or folder here.
+//! Invariant: a command prints through `Output`, and reaches sessions through `App::call` with the requests of `app::calls`, as the
+//! tools and routes do.
 
 mod catalog;
-mod completions;
 mod debug;
 mod demo;
 mod discover;
@@ -18,9 +18,19 @@ mod serve;
 mod session;
 mod token;
 
-use crate::args::{Cli, Command};
+use std::future::Future;
+use std::path::Path;
+use std::sync::Arc;
+
+use app::App;
+use clap::CommandFactory;
+use tokio_util::sync::CancellationToken;
+
+use crate::args::{Cli, Command, Settings};
+use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::{log, wiring};
 
 pub async fn run(cli: Cli, output: &Output) -> Result<(), Failure> {
     let config = cli.config.as_deref();
@@ -45,6 +55,44 @@ pub async fn run(cli: Cli, output: &Output) -> Result<(), Failure> {
         Command::Debug(args) => debug::run(&args, output),
         Command::Fmt(args) => fmt::run(&args, output),
         Command::Explain { code } => explain::run(&code, output),
-        Command::Completions { shell } => completions::run(shell, output),
+        Command::Completions { shell } => {
+            print_completions(shell, output);
+            Ok(())
+        }
     }
+}
+
+/// `tokamak completions`: prints a script that is made from the description of the command line.
+fn print_completions(shell: clap_complete::Shell, output: &Output) {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "tokamak", &mut script);
+    output.line(String::from_utf8_lossy(&script).trim_end());
+}
+
+/// Opens the data folder, runs one task on it, and then writes the traces of the task's calls.
+async fn with_app<T, F: Future<Output = Result<T, Failure>>>(
+    config_file: Option<&Path>,
+    settings: Settings,
+    task: impl FnOnce(Arc<App>) -> F,
+) -> Result<T, Failure> {
+    log::init("error");
+    let stop = CancellationToken::new();
+    let app = open_app(config_file, &settings, &stop).await?;
+    let result = task(app.clone()).await;
+    let written = app.service().write_traces().await;
+    stop.cancel();
+    // The failure of the task is the one to report, if writing the traces failed too.
+    let value = result?;
+    written?;
+    Ok(value)
+}
+
+/// Opens the data folder. The demo API runs until `stop` is cancelled, unless the settings leave it out.
+async fn open_app(
+    config_file: Option<&Path>,
+    settings: &Settings,
+    stop: &CancellationToken,
+) -> Result<Arc<App>, Failure> {
+    let config = Config::read(config_file, settings)?;
+    Ok(wiring::app(&config, stop).await?.app)
 }

@@ -1,6 +1,6 @@
-//! `tokamak secret`: sets, lists and removes what is in the encrypted store.
-//! Invariant: a value comes from standard input or from a prompt that does not show it, never from the command line, and is
-//! printed nowhere.
+//! `tokamak secret`: sets, lists and removes secrets in the encrypted store.
+//! Invariant: a value comes from standard input or from a prompt that does not show it, never from the command line. It is not
+//! printed.
 
 use std::io::{IsTerminal, Read};
 use std::path::Path;
@@ -10,22 +10,22 @@ use serde_json::json;
 use store::secrets::{MAX_SECRET_BYTES, SecretStore, SetEffect};
 use zeroize::Zeroizing;
 
-use crate::args::{Secret as Args, SecretAction, Settings};
+use crate::args::{SecretAction, SecretArgs, Settings};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::{log, ports, wiring};
 
-pub fn run(file: Option<&Path>, args: &Args, output: &Output) -> Result<(), Failure> {
+pub fn run(config_file: Option<&Path>, args: &SecretArgs, output: &Output) -> Result<(), Failure> {
     log::init("error");
-    let config = Config::read(file, &Settings { data: args.data.clone(), ..Settings::default() })?;
+    let config = Config::read(config_file, &Settings { data: args.data.clone(), ..Settings::default() })?;
     let store = wiring::secret_store(&config);
-    // The only tenant of a server without auth.
+    // A server without keys has only this tenant. Secrets of other tenants cannot be set by a command.
     let tenant = TenantId::local();
     match &args.action {
         SecretAction::Set { value: Some(_), .. } => Err(Failure::SecretInput {
-            what: "a value is not taken from the command line, where others can see it",
-            hint: "send it on standard input, and change the secret if it was a real one",
+            problem: "a value is not accepted on the command line, where other users of the machine can read it",
+            hint: "send it on standard input; if it was a real secret, replace it by a new one",
         }),
         SecretAction::Set { name, value: None } => set(&store, &tenant, name, output),
         SecretAction::List => list(&store, &tenant, output),
@@ -35,21 +35,22 @@ pub fn run(file: Option<&Path>, args: &Args, output: &Output) -> Result<(), Fail
 
 fn set(store: &SecretStore, tenant: &TenantId, name: &str, output: &Output) -> Result<(), Failure> {
     if name == ports::SECRETS_KEY {
+        let problem = "the key cannot be kept in the store that it opens";
         let hint = "set it in the environment, or keep it in a file that `secrets_key_file` names";
-        return Err(Failure::SecretInput { what: "the key cannot be kept in the store it opens", hint });
+        return Err(Failure::SecretInput { problem, hint });
     }
-    // Nobody should type a value that cannot be stored.
+    // A user should not type a value that cannot be stored, so the store is opened before the value is read.
     if !store.has_key() {
         return Err(store::secrets::Error::NoKey.into());
     }
     store.names(tenant)?;
-    let change = store.set(tenant, name, &value(name)?)?;
+    let change = store.set(tenant, name, &read_value(name)?)?;
     if output.json {
         output.value(&json!({"name": name, "replaced": change == SetEffect::Replaced}));
     } else {
         output.line(&match change {
-            SetEffect::Added => format!("{name} is set"),
-            SetEffect::Replaced => format!("{name} is set to another value"),
+            Change::Added => format!("{name} is set"),
+            Change::Replaced => format!("{name} is replaced"),
         });
     }
     Ok(())
@@ -82,14 +83,17 @@ fn remove(store: &SecretStore, tenant: &TenantId, name: &str, output: &Output) -
     Ok(())
 }
 
-fn value(name: &str) -> Result<Secret, Failure> {
+/// Reads a value from a prompt if standard input is a terminal, and otherwise from standard input.
+fn read_value(name: &str) -> Result<Secret, Failure> {
     let unreadable = |cause| Failure::Unreadable { path: "standard input".into(), cause };
     if std::io::stdin().is_terminal() {
         return rpassword::prompt_password(format!("Value of {name}: ")).map(Secret::new).map_err(unreadable);
     }
-    // At its full size from the start: a buffer that grows leaves copies behind.
-    let mut bytes = Zeroizing::new(Vec::with_capacity(MAX_SECRET_BYTES + 3));
-    std::io::stdin().take(MAX_SECRET_BYTES as u64 + 3).read_to_end(&mut bytes).map_err(unreadable)?;
-    ports::line(std::mem::take(&mut *bytes))
-        .ok_or(Failure::SecretInput { what: "the value is not UTF-8 text", hint: "encode it, for example as base64" })
+    // The buffer has its full size from the start, because a buffer that grows leaves copies of the secret in memory. It has room for
+    // a line break, and for one byte more, which shows that the value is too long.
+    let mut bytes = Zeroizing::new(Vec::with_capacity(MOST_SECRET_BYTES + 3));
+    std::io::stdin().take(MOST_SECRET_BYTES as u64 + 3).read_to_end(&mut bytes).map_err(unreadable)?;
+    let problem = "the value is not UTF-8 text";
+    ports::secret_of_line(std::mem::take(&mut *bytes))
+        .ok_or(Failure::SecretInput { problem, hint: "encode it, for example as base64" })
 }

@@ -1,5 +1,6 @@
-//! `tokamak serve`: the server until it is told to stop.
-//! Invariant: the first line on standard error when ready begins `ready `; SIGTERM and SIGINT drain and exit 0.
+//! `tokamak serve`: runs the server until it is told to stop.
+//! Invariant: the first line on standard error begins with `ready ` and is printed when the server can answer. SIGTERM and SIGINT let
+//! running calls finish, and then the exit code is 0.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,52 +12,57 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::{catalog, mcp_config};
-use crate::args::{Serve, Tools};
+use crate::args::{ServeArgs, ToolSetArg};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::wiring::{self, Wired};
-use crate::{beside, log, tenants};
+use crate::{background, log, tenants};
 
-/// A start does not wait longer for storage over a network.
-const LOOK_AT_BLOBS: Duration = Duration::from_secs(5);
-/// Who still waits for a run this long before the time to finish is over is told how it stands.
-const LAST_WORDS: Duration = Duration::from_secs(1);
-const LOOK_FOR_RUNS: Duration = Duration::from_secs(5);
+/// The longest time that a start waits for remote storage to answer.
+const BLOBS_TIMEOUT: Duration = Duration::from_secs(5);
 
-pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(), Failure> {
-    let mut config = Config::read(file, &args.settings)?;
+pub async fn run(config_file: Option<&Path>, args: &ServeArgs, output: &Output) -> Result<(), Failure> {
+    let mut config = Config::read(config_file, &args.settings)?;
     log::init("info,rmcp=warn,object_store=warn");
     for source in &args.openapi {
-        config.imported.push(Arc::new(catalog::draft(file, source).await?.catalog));
+        config.imported.push(Arc::new(catalog::draft(config_file, source).await?.catalog));
     }
-    let mcp = mcp_options(&config, args);
+    if args.stdio { serve_stdio(&config, args, output).await } else { serve_http(&config, args, output).await }
+}
+
+async fn serve_stdio(config: &Config, args: &ServeArgs, output: &Output) -> Result<(), Failure> {
     let stop = CancellationToken::new();
-    // The demo API serves the calls that are let finish, so it ends after them.
+    // Cancelled after the last call: the demo API and the traces must outlive the calls that are still allowed to finish.
     let ended = CancellationToken::new();
-    if args.stdio {
-        let Wired { app, catalogs } = wiring::app(&config, &ended).await?;
-        let service = app.service().clone();
-        let away = look_at_blobs(&config, &service).await?;
-        stop_on_signal(stop.clone());
-        output.notice(&ready("stdio", &config, service.registry().len()));
-        warn(&config, &service, away);
-        catalogs.watch(service.clone(), stop.clone());
-        attend(&config, &service, &stop);
-        let beside = beside::start(&service, &config, &ended)?;
-        let served = server::serve_stdio(app, mcp, Duration::from_secs(config.drain_seconds), stop.clone()).await;
-        ended.cancel();
-        beside.finish().await;
-        return Ok(served?);
-    }
-    if !config.listen.is_loopback() && !wiring::may_have_keys(&config) {
+    let Wired { app, catalogs } = wiring::app(config, &ended).await?;
+    let service = app.service().clone();
+    let unreachable = check_blobs(config, &service).await?;
+    stop_on_signal(stop.clone());
+    output.notice(&ready_line("stdio", config, service.registry().len()));
+    warn_at_start(config, &service, unreachable);
+    catalogs.watch(service.clone(), stop.clone());
+    let background = background::start(&service, config, &stop, &ended)?;
+    let drain = Duration::from_secs(config.drain_seconds);
+    let served = server::serve_stdio(app, mcp_options(config, args), drain, stop).await;
+    ended.cancel();
+    background.finish().await;
+    Ok(served?)
+}
+
+async fn serve_http(config: &Config, args: &ServeArgs, output: &Output) -> Result<(), Failure> {
+    // Checked before the data folder is opened, so that a refused start leaves nothing behind.
+    if !config.listen.is_loopback() && !wiring::may_have_keys(config) {
         return Err(Failure::NotLoopback(config.listen));
     }
-    // The port first: a taken one is the likeliest mistake, and nothing was opened yet. Nobody is answered before the rest.
+    let stop = CancellationToken::new();
+    // Cancelled after the last call: the demo API and the traces must outlive the calls that are still allowed to finish.
+    let ended = CancellationToken::new();
+    // The port is opened first, because a taken port is the likeliest mistake. No request is answered before `server::serve`.
     let listener = wiring::listen(config.listen, config.port).await?;
-    let Wired { app, catalogs } = wiring::app(&config, &ended).await?;
+    let Wired { app, catalogs } = wiring::app(config, &ended).await?;
     let service = app.service().clone();
-    let away = look_at_blobs(&config, &service).await?;
+    let unreachable = check_blobs(config, &service).await?;
     if !app.keys_required() && !config.listen.is_loopback() {
         return Err(Failure::NotLoopback(config.listen));
     }
@@ -64,28 +70,33 @@ pub async fn run(file: Option<&Path>, args: &Serve, output: &Output) -> Result<(
     let address =
         listener.local_addr().map_err(|cause| Failure::Listen { address: config.listen, port: config.port, cause })?;
     let url = format!("http://{address}");
-    output.notice(&ready(&url, &config, service.registry().len()));
-    warn(&config, &service, away);
+    output.notice(&ready_line(&url, config, service.registry().len()));
+    warn_at_start(config, &service, unreachable);
     catalogs.watch(service.clone(), stop.clone());
-    attend(&config, &service, &stop);
     if args.connect_help {
-        output.notice(&format!("\nConnect a host:\n\n{}\n\nStop with Ctrl-C.", mcp_config::all(&format!("{url}/mcp"))));
+        let hosts = mcp_config::all_hosts(&format!("{url}/mcp"));
+        output.notice(&format!("\nConnect a host:\n\n{hosts}\n\nStop with Ctrl-C."));
     }
-    let beside = beside::start(&service, &config, &ended)?;
-    let options = server::HttpOptions { hosts: config.hosts, drain: Duration::from_secs(config.drain_seconds), mcp };
+    let background = background::start(&service, config, &stop, &ended)?;
+    let options = server::HttpOptions {
+        hosts: config.hosts.clone(),
+        drain: Duration::from_secs(config.drain_seconds),
+        mcp: mcp_options(config, args),
+    };
     server::serve(listener, app, options, stop).await?;
     ended.cancel();
-    beside.finish().await;
+    background.finish().await;
     tracing::info!("stopped");
     Ok(())
 }
 
-/// A mistake in the settings is told before anyone is served; storage that is only away may come back. What to say of that.
-async fn look_at_blobs(config: &Config, service: &Service) -> Result<Option<String>, Failure> {
+/// Asks remote storage for an answer. A mistake in the settings is an error, because it lasts; storage that does not answer may come
+/// back, so that is only returned as a text to log.
+async fn check_blobs(config: &Config, service: &Service) -> Result<Option<String>, Failure> {
     if !config.blobs.is_remote() {
         return Ok(None);
     }
-    let away = match tokio::time::timeout(LOOK_AT_BLOBS, service.blobs_answer()).await {
+    let problem = match tokio::time::timeout(BLOBS_TIMEOUT, service.blobs_answer()).await {
         Ok(Ok(())) => return Ok(None),
         Ok(Err(session::Error::Blobs(blobs::Error::Remote(remote)))) if !remote.problem.is_lasting() => {
             remote.to_string()
@@ -93,80 +104,37 @@ async fn look_at_blobs(config: &Config, service: &Service) -> Result<Option<Stri
         Ok(Err(error)) => return Err(error.into()),
         Err(_) => format!("{} does not answer", config.blobs),
     };
-    Ok(Some(away))
+    Ok(Some(problem))
 }
 
-/// After the ready line, which is the first.
-fn warn(config: &Config, service: &Service, away: Option<String>) {
-    if let Some(away) = away {
-        tracing::warn!("{away}; what needs blobs fails until it is back");
+/// Logs what the operator should know. It comes after the ready line, which must be the first line.
+fn warn_at_start(config: &Config, service: &Service, unreachable_blobs: Option<String>) {
+    if let Some(problem) = unreachable_blobs {
+        tracing::warn!("{problem}; calls that need blobs fail until the storage answers again");
     }
-    warn_of_tenants(config, &service.registry());
+    // A mistake in a list of a tenant allows less than the operator meant, and no call would say why.
+    for line in tenants::unmatched_entries(&config.tenants, &service.registry()) {
+        tracing::warn!("{line}; the entry allows nothing");
+    }
 }
 
-/// What is done for runs of JavaScript beside serving.
-fn attend(config: &Config, service: &Arc<Service>, stop: &CancellationToken) {
-    resume(config, service, stop.clone());
-    tell_who_waits(config, service, stop.clone());
-}
-
-/// Who waits for a run that takes longer than the server has left is told how it stands, before the time to finish is over. Not
-/// at once: while someone waits the server stays, and a request that the run has sent may still be answered.
-fn tell_who_waits(config: &Config, service: &Arc<Service>, stop: CancellationToken) {
-    let drain = Duration::from_secs(config.drain_seconds);
-    let wait = drain.saturating_sub(LAST_WORDS.min(drain / 2));
-    // It keeps nobody: what ends with the service ends when the server does.
-    let service = Arc::downgrade(service);
-    tokio::spawn(async move {
-        stop.cancelled().await;
-        tokio::time::sleep(wait).await;
-        if let Some(service) = service.upgrade() {
-            service.release_waiters();
-        }
-    });
-}
-
-/// Runs of JavaScript whose process died go on here: at once, and whenever another process on this data folder dies.
-fn resume(config: &Config, service: &Arc<Service>, stop: CancellationToken) {
-    let (tenants, service) = (tenants::all(&config.tenants), service.clone());
-    tokio::spawn(async move {
-        loop {
-            match service.resume_js(&tenants).await {
-                Ok(0) => {}
-                Ok(taken) => tracing::info!(taken, "runs of JavaScript were taken up again"),
-                Err(error) => tracing::warn!(%error, "runs of JavaScript could not be looked for"),
-            }
-            tokio::select! {
-                () = tokio::time::sleep(LOOK_FOR_RUNS) => {}
-                () = stop.cancelled() => return,
-            }
-        }
-    });
-}
-
-fn mcp_options(config: &Config, args: &Serve) -> server::McpOptions {
+fn mcp_options(config: &Config, args: &ServeArgs) -> server::McpOptions {
     let tools = match args.tools {
-        Some(Tools::Core) => server::ToolSet::Core,
-        Some(Tools::All) => server::ToolSet::All,
+        Some(ToolSetArg::Core) => server::ToolSet::Core,
+        Some(ToolSetArg::All) => server::ToolSet::All,
         None => config.tools,
     };
     server::McpOptions { tools, session_name: args.session_id.clone() }
 }
 
-fn ready(place: &str, config: &Config, catalogs: usize) -> String {
+fn ready_line(place: &str, config: &Config, catalogs: usize) -> String {
     format!("ready {place} (data: {}, catalogs: {catalogs})", config.data.display())
 }
 
-/// A mistake in a list allows less than was meant, and nobody would be told.
-fn warn_of_tenants(config: &Config, registry: &::catalog::Registry) {
-    for line in tenants::idle(&config.tenants, registry) {
-        tracing::warn!("{line}; the entry allows nothing");
-    }
-}
-
-/// Listens from now on: a signal that comes right after the ready line is heard.
+/// Cancels `stop` at SIGTERM or SIGINT. The handlers are in place when this returns, so that a signal right after the ready line is
+/// not lost.
 fn stop_on_signal(stop: CancellationToken) {
-    // Without a handler the signal still ends the process, only less gracefully.
+    // Without handlers a signal still ends the process, but running calls cannot finish.
     let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
         return;
     };
@@ -175,7 +143,7 @@ fn stop_on_signal(stop: CancellationToken) {
             _ = term.recv() => {}
             _ = int.recv() => {}
         }
-        tracing::info!("stopping: no new work, running work may finish");
+        tracing::info!("stopping: new calls are refused, running calls may finish");
         stop.cancel();
     });
 }

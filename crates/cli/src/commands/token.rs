@@ -1,5 +1,5 @@
 //! `tokamak token`: makes, lists and revokes API keys.
-//! Invariant: a key is printed when it is made, to standard output and nowhere else; what is kept is its digest.
+//! Invariant: a key is printed once, to standard output, when it is made. Only its digest is stored.
 
 use std::path::Path;
 
@@ -9,23 +9,22 @@ use base::Principal;
 use ports::Clock;
 use serde_json::{Value, json};
 
-use crate::args::{Settings, Token, TokenAction};
+use crate::args::{Settings, TokenAction, TokenArgs};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::ports::{SystemClock, SystemEntropy};
 use crate::{log, tenants, wiring};
 
-pub async fn run(file: Option<&Path>, args: &Token, output: &Output) -> Result<(), Failure> {
+pub async fn run(config_file: Option<&Path>, args: &TokenArgs, output: &Output) -> Result<(), Failure> {
     log::init("error");
-    let config =
-        Config::read(file, &Settings { data: args.data.clone(), keep: args.keep.clone(), ..Settings::default() })?;
+    let config = Config::read(config_file, &Settings::from(&args.folder))?;
     match &args.action {
         TokenAction::New { tenant, principal, print } => {
             let tenant = tenants::named(&config.tenants, tenant)?;
             let principal = match principal {
                 Some(name) => Principal::parse(name).map_err(|cause| Failure::Principal { cause })?,
-                None => tenants::nobody(),
+                None => tenants::default_principal(),
             };
             new(&config, &Identity { tenant, principal }, *print, output).await
         }
@@ -54,39 +53,39 @@ async fn new(config: &Config, identity: &Identity, print: bool, output: &Output)
     output.line(key.key.expose());
     if print {
         output.notice(&format!(
-            "nothing is kept here; to let it in, add this to `keys` of [tenants.{}]:",
+            "the key is not stored; to make it valid, add this to `keys` of [tenants.{}] in the settings:",
             identity.tenant
         ));
         output.notice(&format!("  {setting}"));
     } else {
         output.notice(&format!(
-            "id {id}; it is not shown again. A server that was started without keys takes it after a restart"
+            "id {id}; the key is not shown again. A server that was started when there were no keys accepts it after a restart"
         ));
     }
     Ok(())
 }
 
 async fn list(config: &Config, tenant: Option<&str>, output: &Output) -> Result<(), Failure> {
-    let asked = match tenant {
+    let chosen = match tenant {
         Some(name) => vec![tenants::named(&config.tenants, name)?],
         None => tenants::all(&config.tenants),
     };
-    let configured = tenants::keys(&config.tenants).into_iter().filter(|key| asked.contains(&key.identity.tenant));
-    let mut values: Vec<Value> = configured.map(|key| in_settings(&key)).collect();
+    let configured = tenants::keys(&config.tenants).into_iter().filter(|key| chosen.contains(&key.identity.tenant));
+    let mut values: Vec<Value> = configured.map(|key| configured_key_value(&key)).collect();
     let store = wiring::store(config)?;
-    for tenant in &asked {
-        values.extend(keys::list(store.as_ref(), tenant).await?.iter().map(kept));
+    for tenant in &chosen {
+        values.extend(keys::list(store.as_ref(), tenant).await?.iter().map(stored_key_value));
     }
     if output.json {
         output.value(&json!({"keys": values}));
         return Ok(());
     }
     for value in &values {
-        let word = |name: &str| value[name].as_str().unwrap_or_default();
-        let (id, tenant, principal, from) = (word("id"), word("tenant"), word("principal"), word("from"));
+        let text = |name: &str| value[name].as_str().unwrap_or_default();
         let created = value["created"].as_str().map(|at| format!(" · made {at}")).unwrap_or_default();
         let revoked = value["revoked"].as_str().map(|at| format!(" · REVOKED {at}")).unwrap_or_default();
-        output.line(&format!("{} · {tenant} · {principal} · {from}{created}{revoked}", output.bold(id)));
+        let (tenant, principal, from) = (text("tenant"), text("principal"), text("from"));
+        output.line(&format!("{} · {tenant} · {principal} · {from}{created}{revoked}", output.bold(text("id"))));
     }
     if values.is_empty() {
         output.notice("there are no keys; `tokamak token new --tenant NAME` makes one");
@@ -95,9 +94,11 @@ async fn list(config: &Config, tenant: Option<&str>, output: &Output) -> Result<
 }
 
 async fn revoke(config: &Config, id: &str, output: &Output) -> Result<(), Failure> {
-    let (asked, shown) = (tenants::all(&config.tenants), base::printable(id, 80));
+    let shown = base::printable(id, 80);
     let store = wiring::store(config)?;
-    let (key, before) = match keys::revoke(store.as_ref(), &asked, id, SystemClock.now()).await? {
+    let (key, was_revoked) = match keys::revoke(store.as_ref(), &tenants::all(&config.tenants), id, SystemClock.now())
+        .await?
+    {
         Revocation::Revoked(key) => (key, false),
         Revocation::AlreadyRevoked(key) => (key, true),
         Revocation::Ambiguous => return Err(Failure::SeveralKeys { id: shown }),
@@ -108,20 +109,20 @@ async fn revoke(config: &Config, id: &str, output: &Output) -> Result<(), Failur
         }
     };
     if output.json {
-        output.value(&kept(&key));
+        output.value(&stored_key_value(&key));
     } else {
-        let when = if before { "was revoked before" } else { "is revoked; it opens nothing from the next request on" };
-        output.line(&format!("{} of {} {when}", key.digest.short(), key.tenant));
+        let state = if was_revoked { "was already revoked" } else { "is revoked; the next request with it is refused" };
+        output.line(&format!("{} of {} {state}", key.digest.short(), key.tenant));
     }
     Ok(())
 }
 
-fn in_settings(key: &ConfiguredKey) -> Value {
+fn configured_key_value(key: &ConfiguredKey) -> Value {
     let Identity { tenant, principal } = &key.identity;
     json!({"id": key.digest.short(), "tenant": tenant, "principal": principal, "from": "settings"})
 }
 
-fn kept(key: &StoredKey) -> Value {
+fn stored_key_value(key: &StoredKey) -> Value {
     let mut value = json!({
         "id": key.digest.short(),
         "tenant": key.tenant,

@@ -1,5 +1,5 @@
-//! Which processes on this data folder are alive: each holds a lock on a file of its own for as long as it lives.
-//! Invariant: the kernel gives a lock back when its process ends, however it ends, so a dead process is never taken for alive.
+//! Tells which processes on this data folder are alive: each holds a lock on a file of its own for as long as it lives.
+//! Invariant: the kernel releases a lock when its process ends, however it ends, so a dead process is never reported as alive.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
@@ -12,19 +12,21 @@ use super::SystemEntropy;
 
 pub struct FilePresence {
     me: InstanceId,
+    /// The folder with the files of all processes.
     folder: PathBuf,
-    /// Held, never read.
+    /// The locked file of this process. Dropping it releases the lock.
     _lock: File,
 }
 
 impl FilePresence {
-    /// Makes this process known in the folder of a data folder that is for this.
+    /// Makes this process known in `processes` below a folder, and removes the files of dead processes.
     pub fn join(data: &Path) -> std::io::Result<Self> {
         let folder = data.join("processes");
         std::fs::create_dir_all(&folder)?;
         let me = InstanceId::from_random(SystemEntropy.bytes());
-        // It has its name only when it is locked: whoever sees the name can ask for the lock.
-        let unnamed = folder.join(format!("{UNNAMED}{me}"));
+        // The file gets its name after it is locked. A file with its name but without its lock would be taken for that of a dead
+        // process, and removed.
+        let unnamed = folder.join(format!("{STARTING}{me}"));
         let lock = OpenOptions::new().create_new(true).write(true).open(&unnamed)?;
         lock.try_lock().map_err(|error| match error {
             TryLockError::Error(error) => error,
@@ -36,19 +38,19 @@ impl FilePresence {
     }
 }
 
-/// Before a process has its name.
-const UNNAMED: &str = "new-";
-/// No start takes so long.
-const A_START: Duration = Duration::from_secs(60);
+/// The prefix of a file that is not locked yet.
+const STARTING: &str = "new-";
+/// A file with the prefix `STARTING` that is older than this belongs to a process that died while it started.
+const LONGEST_START: Duration = Duration::from_secs(60);
 
-/// Files of processes that were killed; what cannot be looked at or removed stays.
+/// Removes the files of dead processes. A file that cannot be opened or removed stays.
 fn sweep(folder: &Path) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        let (path, name) = (entry.path(), entry.file_name());
-        let named = !name.to_string_lossy().starts_with(UNNAMED);
-        let old = entry.metadata().and_then(|meta| meta.modified()).ok().and_then(|at| at.elapsed().ok());
-        let over = named || old.is_some_and(|age| age > A_START);
-        if over && File::open(&path).is_ok_and(|file| file.try_lock_shared().is_ok()) {
+        let path = entry.path();
+        let starting = entry.file_name().to_string_lossy().starts_with(STARTING);
+        let age = entry.metadata().and_then(|meta| meta.modified()).ok().and_then(|at| at.elapsed().ok());
+        let may_be_dead = !starting || age.is_some_and(|age| age > LONGEST_START);
+        if may_be_dead && File::open(&path).is_ok_and(|file| file.try_lock_shared().is_ok()) {
             let _ = std::fs::remove_file(&path);
         }
     }
@@ -66,13 +68,13 @@ impl Presence for FilePresence {
         let path = self.folder.join(instance.to_string());
         let Ok(file) = File::open(&path) else { return false };
         match file.try_lock_shared() {
-            // Nobody holds it: its process has ended, and its file with it.
+            // The lock is free, so the process has ended.
             Ok(()) => {
                 let _ = std::fs::remove_file(&path);
                 false
             }
             Err(TryLockError::WouldBlock) => true,
-            // What cannot be told is left alone.
+            // If the lock cannot be read, the process counts as alive: taking over a living process's runs would run them twice.
             Err(TryLockError::Error(_)) => true,
         }
     }
@@ -91,24 +93,24 @@ mod tests {
     #[test]
     fn a_process_is_alive_until_it_ends() {
         let data = tempfile::tempdir().unwrap();
-        let (one, two) = (FilePresence::join(data.path()).unwrap(), FilePresence::join(data.path()).unwrap());
-        assert!(
-            one.is_alive(two.this_process()) && two.is_alive(one.this_process()) && one.is_alive(one.this_process())
-        );
-        let gone = two.this_process();
-        // As after a kill: the lock goes, the file stays.
-        std::fs::write(data.path().join("processes").join(InstanceId::from_random([7; 16]).to_string()), b"").unwrap();
-        assert!(!one.is_alive(InstanceId::from_random([7; 16])));
-        assert!(!one.is_alive(InstanceId::from_random([7; 16])), "asked again");
+        let one = FilePresence::join(data.path()).unwrap();
+        let two = FilePresence::join(data.path()).unwrap();
+        assert!(one.is_alive(two.me()) && two.is_alive(one.me()) && one.is_alive(one.me()));
+        // After a kill the file stays without its lock.
+        let folder = data.path().join("processes");
+        let killed = InstanceId::from_random([7; 16]);
+        std::fs::write(folder.join(killed.to_string()), b"").unwrap();
+        assert!(!one.is_alive(killed));
+        assert!(!one.is_alive(killed), "the answer is the same after the file was removed");
+        let ended = two.me();
         drop(two);
-        assert!(!one.is_alive(gone));
-        // Files of others that were killed go with the next start, those of the living stay.
+        assert!(!one.is_alive(ended));
+        // The next start removes the files of killed processes only.
         for n in 0..3 {
-            std::fs::write(data.path().join("processes").join(InstanceId::from_random([n; 16]).to_string()), b"")
-                .unwrap();
+            std::fs::write(folder.join(InstanceId::from_random([n; 16]).to_string()), b"").unwrap();
         }
         let three = FilePresence::join(data.path()).unwrap();
-        assert!(three.is_alive(one.this_process()));
-        assert_eq!(std::fs::read_dir(data.path().join("processes")).unwrap().count(), 2);
+        assert!(three.is_alive(one.me()));
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2);
     }
 }

@@ -1,6 +1,6 @@
-//! Secrets from environment variables, from the files of a folder, and from the encrypted store, in this order.
-//! Invariant: the value goes into a `Secret` and nowhere else; what is wrong with one is told by its name, never by its
-//! value or by a path. The key of the store is no secret of a catalog.
+//! Finds secrets in environment variables, in the files of a folder, and in the encrypted store, in this order.
+//! Invariant: a value goes into a `Secret` and nowhere else. An error has the name of the secret, never its value or a path. A
+//! catalog cannot get the key of the store.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,9 +16,12 @@ use super::secrets_files as files;
 /// The environment variable with the key of the encrypted store.
 pub const SECRETS_KEY: &str = "TOKAMAK_SECRETS_KEY";
 
-/// The environment first, so that one run can be given another value; what one process sees before what all share.
+/// The secrets of the operator.
+///
+/// The environment comes first, so that a single process can be given another value than the one that all share.
 #[derive(Clone)]
 pub struct OperatorSecrets {
+    /// The folder with one file for each secret: `secrets_dir`.
     folder: Option<PathBuf>,
     store: Arc<SecretStore>,
 }
@@ -28,7 +31,7 @@ impl OperatorSecrets {
         Self { folder, store }
     }
 
-    /// Reads the disk where the environment has nothing.
+    /// Finds a secret. It reads the disk if the environment does not have it, so it blocks.
     pub fn find(&self, tenant: &TenantId, name: &str) -> Result<Secret, Error> {
         match in_environment(name)? {
             Some(secret) => Ok(secret),
@@ -36,6 +39,7 @@ impl OperatorSecrets {
         }
     }
 
+    /// Finds a secret in the folder or in the encrypted store.
     fn on_disk(&self, tenant: &TenantId, name: &str) -> Result<Secret, Error> {
         if let Some(secret) = self.folder.as_ref().map(|folder| files::read(folder, name)).transpose()?.flatten() {
             return Ok(secret);
@@ -62,8 +66,9 @@ impl Secrets for OperatorSecrets {
     }
 }
 
+/// Finds a secret in the environment.
 fn in_environment(name: &str) -> Result<Option<Secret>, Error> {
-    // A catalog that names the key would send it to its API.
+    // A catalog that could name the key would send it to its API.
     if name == SECRETS_KEY {
         return Err(files::unfit(name, "it is the key of the encrypted secrets; name another secret in the catalog"));
     }
@@ -73,7 +78,7 @@ fn in_environment(name: &str) -> Result<Option<Secret>, Error> {
     }
 }
 
-/// Whether the secret is in it is not known: the operator has to open it first.
+/// Returns the error for a store that does not open. Whether it holds the secret is not known then, so this is not `NotSet`.
 fn unopened(name: &str, error: store::secrets::Error) -> Error {
     use store::secrets::Error as Cause;
     match error {
@@ -89,17 +94,17 @@ mod tests {
 
     use super::*;
 
-    fn stored(data: &std::path::Path, key: Option<&str>) -> Arc<SecretStore> {
-        let cheap = store::secrets::KeyCost { memory_kib: 64, passes: 1, lanes: 1 };
+    fn store_with_key(data: &std::path::Path, key: Option<&str>) -> Arc<SecretStore> {
+        let cheap = store::secrets::Cost { memory_kib: 64, passes: 1, lanes: 1 };
         Arc::new(SecretStore::with_cost(data, key.map(Secret::new), cheap))
     }
 
     #[tokio::test]
-    async fn the_environment_beats_the_folder_and_the_folder_the_store() {
+    async fn the_environment_comes_before_the_folder_and_the_folder_before_the_store() {
         let folder = tempfile::tempdir().unwrap();
         let tenant = TenantId::local();
-        let store = stored(folder.path(), Some("key"));
-        // A variable that every test process has.
+        let store = store_with_key(folder.path(), Some("key"));
+        // Every test process has a variable PATH.
         for name in ["PATH", "TOKAMAK_TEST_IN_A_FILE", "TOKAMAK_TEST_IN_THE_STORE"] {
             store.set(&tenant, name, &Secret::new("from the store")).unwrap();
         }
@@ -122,23 +127,24 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_store_that_does_not_open_is_told_by_what_to_do() {
+    async fn a_store_that_does_not_open_is_an_error_with_a_remedy() {
         let folder = tempfile::tempdir().unwrap();
         let tenant = TenantId::local();
-        let nothing = OperatorSecrets::new(None, stored(folder.path(), None));
-        let told = nothing.get(&tenant, "TOKAMAK_TEST").await;
-        assert!(matches!(told, Err(Error::NotSet { hint, .. }) if hint.contains("tokamak secret set TOKAMAK_TEST")));
-        stored(folder.path(), Some("right")).set(&tenant, "TOKAMAK_TEST", &Secret::new("hunter2")).unwrap();
+        let empty = OperatorSecrets::new(None, store_with_key(folder.path(), None));
+        let result = empty.get(&tenant, "TOKAMAK_TEST").await;
+        assert!(matches!(result, Err(Error::NotSet { hint, .. }) if hint.contains("tokamak secret set TOKAMAK_TEST")));
+        store_with_key(folder.path(), Some("right")).set(&tenant, "TOKAMAK_TEST", &Secret::new("hunter2")).unwrap();
         for (key, word) in [(Some("wrong"), "does not open"), (None, "TOKAMAK_SECRETS_KEY")] {
-            let told = OperatorSecrets::new(None, stored(folder.path(), key)).get(&tenant, "TOKAMAK_TEST").await;
-            assert!(matches!(&told, Err(Error::Unusable { hint, .. }) if hint.contains(word)), "{told:?}");
+            let result =
+                OperatorSecrets::new(None, store_with_key(folder.path(), key)).get(&tenant, "TOKAMAK_TEST").await;
+            assert!(matches!(&result, Err(Error::Unfit { hint, .. }) if hint.contains(word)), "{result:?}");
         }
     }
 
     #[tokio::test]
-    async fn a_catalog_cannot_have_the_key() {
+    async fn a_catalog_cannot_get_the_key_of_the_store() {
         let folder = tempfile::tempdir().unwrap();
-        let secrets = OperatorSecrets::new(None, stored(folder.path(), Some("key")));
-        assert!(matches!(secrets.get(&TenantId::local(), SECRETS_KEY).await, Err(Error::Unusable { .. })));
+        let secrets = OperatorSecrets::new(None, store_with_key(folder.path(), Some("key")));
+        assert!(matches!(secrets.get(&TenantId::local(), SECRETS_KEY).await, Err(Error::Unfit { .. })));
     }
 }

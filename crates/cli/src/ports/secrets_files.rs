@@ -1,6 +1,6 @@
-//! Secrets as files: a folder with one file for each, named like the secret.
-//! Invariant: a name is never a path; a file that everybody may read or change is not used; the permissions that are
-//! checked are those of the file that is read.
+//! Reads secrets from files: a folder has one file for each secret, named like it.
+//! Invariant: a name is never used as a path. A file that everybody may read or change is refused. The permissions are read from the
+//! open file, so they are those of the file whose content is used.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -11,10 +11,10 @@ use ports::secrets::{Error, NAME_RULE, is_name};
 
 use crate::failure::Failure;
 
-/// Of one secret. Keys and tokens are far shorter.
-const MOST_BYTES: u64 = 64 * 1024;
+/// The longest secret. Keys and tokens are far shorter.
+const MAX_BYTES: u64 = 64 * 1024;
 
-/// None if there is no such file.
+/// Reads the secret of a name. `None` if there is no such file.
 pub fn read(folder: &Path, name: &str) -> Result<Option<Secret>, Error> {
     if !is_name(name) {
         return Err(unfit(name, NAME_RULE));
@@ -28,73 +28,79 @@ pub fn read(folder: &Path, name: &str) -> Result<Option<Secret>, Error> {
         Err(cause) => return Err(unavailable(cause)),
     };
     content(file).map(Some).map_err(|problem| match problem {
-        Problem::Unfit(hint) => unfit(name, &format!("its file {hint}")),
-        Problem::Unreadable(cause) => unavailable(cause),
+        SecretFileProblem::Unfit(hint) => unfit(name, &format!("its file {hint}")),
+        SecretFileProblem::Unreadable(cause) => unavailable(cause),
     })
 }
 
-/// The key of the encrypted secrets: a file under the same rules.
+/// Reads the key of the encrypted secrets, from a file under the same rules.
 pub fn key_file(path: &Path) -> Result<Secret, Failure> {
     let file = File::open(path).map_err(|cause| match cause.kind() {
         ErrorKind::NotFound => Failure::Missing { path: path.to_owned() },
         _ => Failure::Unreadable { path: path.to_owned(), cause },
     })?;
     content(file).map_err(|problem| match problem {
-        Problem::Unfit(hint) => Failure::KeyFile { path: path.to_owned(), hint },
-        Problem::Unreadable(cause) => Failure::Unreadable { path: path.to_owned(), cause },
+        SecretFileProblem::Unfit(hint) => Failure::KeyFile { path: path.to_owned(), hint },
+        SecretFileProblem::Unreadable(cause) => Failure::Unreadable { path: path.to_owned(), cause },
     })
 }
 
-enum Problem {
-    /// Goes on from "its file".
+/// The reasons why a file cannot be used.
+enum SecretFileProblem {
+    /// The rest of a sentence that begins with "its file".
     Unfit(&'static str),
     Unreadable(std::io::Error),
 }
 
-fn content(file: File) -> Result<Secret, Problem> {
-    let about = file.metadata().map_err(Problem::Unreadable)?;
-    if !about.is_file() {
-        return Err(Problem::Unfit("is not a file but something else of that name"));
+/// Checks an open file and reads its content.
+fn content(file: File) -> Result<Secret, SecretFileProblem> {
+    let metadata = file.metadata().map_err(SecretFileProblem::Unreadable)?;
+    if !metadata.is_file() {
+        return Err(SecretFileProblem::Unfit("is not a file but something else of that name"));
     }
-    if open_to_all(&about) {
-        return Err(Problem::Unfit(
+    if open_to_all(&metadata) {
+        return Err(SecretFileProblem::Unfit(
             "may be used by everybody on this machine; run `chmod 600` on it, and change the secret",
         ));
     }
     let mut bytes = Vec::new();
-    file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(Problem::Unreadable)?;
-    if bytes.len() as u64 > MOST_BYTES {
-        return Err(Problem::Unfit("is larger than 64 KiB"));
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(SecretFileProblem::Unreadable)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(SecretFileProblem::Unfit("is larger than 64 KiB"));
     }
-    let secret = line(bytes).ok_or(Problem::Unfit("is not UTF-8 text"))?;
-    if secret.expose().is_empty() { Err(Problem::Unfit("is empty")) } else { Ok(secret) }
+    let secret = secret_of_line(bytes).ok_or(SecretFileProblem::Unfit("is not UTF-8 text"))?;
+    if secret.expose().is_empty() { Err(SecretFileProblem::Unfit("is empty")) } else { Ok(secret) }
 }
 
-/// Text without the line break that editors and `echo` leave behind; one inside stays, and is refused where it cannot be
-/// carried. None if it is no text.
-pub fn line(bytes: Vec<u8>) -> Option<Secret> {
+/// Converts bytes to a secret, without the line break that editors and `echo` add. `None` if they are not UTF-8 text.
+///
+/// A line break inside stays. Where it cannot be sent, such as in a header, it is refused later.
+pub fn secret_of_line(bytes: Vec<u8>) -> Option<Secret> {
     let text = String::from_utf8(bytes).map(Secret::new).ok()?;
     let value = text.expose().strip_suffix('\n');
     let value = value.map_or(text.expose(), |line| line.strip_suffix('\r').unwrap_or(line));
     Some(Secret::new(value))
 }
 
+/// Returns the error for a value that is not text.
 pub fn not_text(name: &str) -> Error {
     unfit(name, "its value is not UTF-8 text")
 }
 
 #[cfg(unix)]
-fn open_to_all(about: &std::fs::Metadata) -> bool {
+/// Returns whether users other than the owner and the group have any permission.
+fn open_to_all(metadata: &std::fs::Metadata) -> bool {
     use std::os::unix::fs::PermissionsExt;
-    about.permissions().mode() & 0o007 != 0
+    metadata.permissions().mode() & 0o007 != 0
 }
 
-/// Elsewhere a mode says nothing.
+/// Returns false, because other systems have no such permissions.
 #[cfg(not(unix))]
-fn open_to_all(_about: &std::fs::Metadata) -> bool {
+fn open_to_all(_metadata: &std::fs::Metadata) -> bool {
     false
 }
 
+/// Returns the error for a secret that exists but cannot be used.
 pub fn unfit(name: &str, hint: &str) -> Error {
     Error::Unusable { name: name.escape_debug().to_string(), hint: hint.to_owned() }
 }
@@ -134,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_is_told_by_name() {
+    fn a_file_that_cannot_be_used_is_an_error_without_its_content() {
         let folder = tempfile::tempdir().unwrap();
         for mode in [0o644, 0o604, 0o602, 0o666, 0o601] {
             put(folder.path(), "OPEN", b"hunter2", mode);
@@ -155,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_file_is_under_the_same_rules() {
+    fn a_key_file_has_the_same_rules() {
         let folder = tempfile::tempdir().unwrap();
         put(folder.path(), "good", b"a passphrase\n", 0o600);
         put(folder.path(), "open", b"hunter2", 0o644);
@@ -168,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_never_a_path() {
+    fn a_name_that_would_be_a_path_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("in")).unwrap();
         put(folder.path(), "out", b"hunter2", 0o600);

@@ -1,5 +1,5 @@
-//! `tokamak catalog check` and `list`: good files, each way of being wrong, and what a program reads of it.
-//! Invariant: a secret's value is in no output.
+//! Tests of `tokamak catalog check` and `list`: valid files, each kind of mistake, and the JSON output.
+//! Invariant: the value of a secret is in no output.
 
 use std::process::Stdio;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::program::{changed, command, demo_yaml, tokamak, tokamak_with, write};
 
 #[test]
-fn a_good_file_has_one_line() {
+fn a_valid_file_is_reported_in_one_line() {
     let ended = tokamak(&["catalog", "check", demo_yaml().to_str().unwrap()]);
     assert_eq!((ended.code, ended.err.as_str()), (0, ""));
     assert!(ended.out.contains("demo.yaml: ok · demo 1 · 4 entities, 14 capabilities · "), "{}", ended.out);
@@ -28,8 +28,8 @@ fn every_mistake_has_its_place_and_code() {
     assert_eq!(ended.code, 1);
     let line = bad.lines().position(|l| l.contains("Persom")).unwrap() + 1;
     assert!(ended.out.contains(&format!("{path}:{line}:")) && ended.out.contains(": E0502 "), "{}", ended.out);
-    assert!(ended.out.contains("Person"), "what was meant is named: {}", ended.out);
-    assert!(ended.out.contains("demo.yaml: ok"), "the good one is checked too: {}", ended.out);
+    assert!(ended.out.contains("Person"), "the correction is named: {}", ended.out);
+    assert!(ended.out.contains("demo.yaml: ok"), "the valid file is checked too: {}", ended.out);
     assert_eq!(ended.err.trim_end(), "error: 1 of 2 files are not valid catalogs");
 
     let ended = tokamak(&["catalog", "check", "--json", &path, &good]);
@@ -44,7 +44,7 @@ fn every_mistake_has_its_place_and_code() {
 }
 
 #[test]
-fn what_is_no_yaml_has_a_place_too() {
+fn text_that_is_not_yaml_is_reported_with_a_place() {
     for text in ["", "catalog: [", "- 1\n- 2\n", "catalog: x\nversoin: 1\n"] {
         let ended = tokamak_with(&["catalog", "check", "-"], text.as_bytes());
         assert_eq!(ended.code, 1, "{text:?}");
@@ -54,7 +54,7 @@ fn what_is_no_yaml_has_a_place_too() {
 }
 
 #[test]
-fn standard_input_is_a_file() {
+fn standard_input_is_checked_like_a_file() {
     let text = std::fs::read(demo_yaml()).unwrap();
     let ended = tokamak_with(&["catalog", "check", "-"], &text);
     assert_eq!(ended.code, 0, "{}", ended.err);
@@ -64,7 +64,7 @@ fn standard_input_is_a_file() {
 }
 
 #[test]
-fn what_cannot_be_read_says_so() {
+fn a_file_that_cannot_be_read_is_reported() {
     let ended = tokamak(&["catalog", "check", "none.yaml"]);
     assert_eq!((ended.code, ended.err.trim_end()), (3, "error: none.yaml does not exist"));
     let ended = tokamak(&["catalog", "check", "--json", "none.yaml", demo_yaml().to_str().unwrap()]);
@@ -74,7 +74,7 @@ fn what_cannot_be_read_says_so() {
 }
 
 #[test]
-fn one_name_is_one_catalogs() {
+fn a_name_that_two_files_claim_is_a_mistake() {
     let folder = tempfile::tempdir().unwrap();
     let first = write(folder.path(), "a.yaml", &changed("one", &[]));
     let second = write(folder.path(), "b.yaml", &changed("two", &[("title:", "aliases: [one]\ntitle:")]));
@@ -87,32 +87,32 @@ fn one_name_is_one_catalogs() {
     let ended = tokamak(&["catalog", "list", "--catalogs", folder.path().to_str().unwrap()]);
     assert!(
         ended.code == 0 && ended.out.contains("the name `one` belongs to"),
-        "what is not offered is said: {}",
+        "a file that is not offered is listed: {}",
         ended.out
     );
 }
 
 #[test]
-fn the_list_says_where_each_is_from_and_what_it_needs() {
+fn the_list_has_the_source_and_the_secrets_of_each_catalog() {
     let folder = tempfile::tempdir().unwrap();
     let text = changed("guarded", &[("\ntypes:", "\nauth: {basic: {user: IT_USER, password: IT_PASSWORD}}\ntypes:")]);
-    // A credential goes to another machine only over https.
+    // A catalog with credentials needs https, unless its origin is on this machine.
     write(folder.path(), "guarded.yaml", &text.replace("http://demo.localhost", "https://demo.example"));
     let arguments = ["catalog", "list", "--catalogs", folder.path().to_str().unwrap()];
-    let mut with = command();
-    with.args(arguments).arg("--json").env("IT_PASSWORD", "hunter2");
-    let output = with.output().unwrap();
+    let mut with_password = command();
+    with_password.args(arguments).arg("--json").env("IT_PASSWORD", "hunter2");
+    let output = with_password.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let out = String::from_utf8(output.stdout).unwrap();
     assert!(!out.contains("hunter2"));
     let listed: serde_json::Value = serde_json::from_str(&out).unwrap();
     let catalogs = listed["catalogs"].as_array().unwrap();
-    let of = |id: &str| catalogs.iter().find(|c| c["id"] == id).unwrap();
-    assert_eq!((&of("demo")["from"], &of("github")["from"]), (&json!("shipped"), &json!("shipped")));
-    let guarded = of("guarded");
+    let catalog = |id: &str| catalogs.iter().find(|c| c["id"] == id).unwrap();
+    assert_eq!((&catalog("demo")["from"], &catalog("github")["from"]), (&json!("shipped"), &json!("shipped")));
+    let guarded = catalog("guarded");
     assert!(guarded["from"].as_str().unwrap().ends_with("guarded.yaml"));
-    let wanted = json!([{"name": "IT_USER", "set": false}, {"name": "IT_PASSWORD", "set": true}]);
-    assert_eq!(guarded["secrets"], wanted);
+    let expected = json!([{"name": "IT_USER", "set": false}, {"name": "IT_PASSWORD", "set": true}]);
+    assert_eq!(guarded["secrets"], expected);
     let ended = tokamak(&arguments);
     assert!(ended.out.contains("IT_USER is NOT SET, IT_PASSWORD is NOT SET"), "{}", ended.out);
     let ended = tokamak(&["catalog", "list", "--no-demo"]);
@@ -121,7 +121,7 @@ fn the_list_says_where_each_is_from_and_what_it_needs() {
 }
 
 #[test]
-fn a_reader_that_leaves_is_no_failure() {
+fn a_closed_pipe_is_not_a_failure() {
     for arguments in [["catalog", "schema", "--json"], ["catalog", "show", "demo"], ["catalog", "test", "demo"]] {
         let mut child = command().args(arguments).stderr(Stdio::null()).spawn().unwrap();
         drop(child.stdout.take());
@@ -130,7 +130,7 @@ fn a_reader_that_leaves_is_no_failure() {
 }
 
 #[test]
-fn completions_know_the_commands() {
+fn completions_contain_the_commands() {
     for shell in ["bash", "zsh", "fish"] {
         let script = tokamak(&["completions", shell]).out;
         for word in ["catalog", "check", "show", "schema", "capability", "graph", "mermaid", "param"] {

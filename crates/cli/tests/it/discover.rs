@@ -1,5 +1,4 @@
-//! `tokamak discover`.
-//! Invariant: what it prints is what a model would be told; an API that is not there is exit code 3.
+//! Tests of `tokamak discover`: it prints what the tool `discover_capabilities` answers, and fails with exit code 3 for an unknown API.
 
 use crate::program::{changed, tokamak, write};
 
@@ -17,7 +16,7 @@ fn a_goal_is_answered_with_entities() {
 }
 
 #[test]
-fn an_api_can_be_asked_alone_and_must_exist() {
+fn one_api_can_be_searched_and_must_exist() {
     let value = tokamak(&["discover", "comments", "--api", "gh", "--json"]).json();
     assert!(value["rows"].as_array().unwrap().iter().all(|row| row["api"] == "github"), "{value}");
     let ended = tokamak(&["discover", "comments", "--api", "gihub", "--json"]);
@@ -26,7 +25,7 @@ fn an_api_can_be_asked_alone_and_must_exist() {
 }
 
 #[test]
-fn folders_of_catalogs_are_looked_through() {
+fn catalogs_in_folders_are_searched() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), "fleet.yaml", &changed("fleet", &[("a unit of work in a project", "a zeppelin")]));
     let folder = folder.path().display().to_string();

@@ -1,10 +1,9 @@
-//! `tokamak explain`.
-//! Invariant: a page is printed as it stands in `docs/errors/`; an unknown code is answered with near ones and exit code 3.
+//! Tests of `tokamak explain`: it prints a page of `docs/errors/` unchanged, and names similar codes for an unknown one.
 
 use crate::program::tokamak;
 
 #[test]
-fn a_page_is_printed() {
+fn a_page_is_printed_unchanged() {
     let ended = tokamak(&["explain", "e204"]);
     assert_eq!(ended.code, 0, "{}", ended.err);
     let page = std::fs::read_to_string("../../docs/errors/E0204.md").unwrap();
@@ -13,7 +12,7 @@ fn a_page_is_printed() {
 }
 
 #[test]
-fn an_unknown_code_is_answered_with_near_ones() {
+fn an_unknown_code_is_answered_with_similar_codes() {
     let ended = tokamak(&["explain", "E0299"]);
     assert_eq!(ended.code, 3);
     assert!(ended.err.contains("E0299") && ended.err.contains("E0209"), "{}", ended.err);

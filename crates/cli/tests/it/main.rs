@@ -1,5 +1,5 @@
-//! The binary as its users meet it: arguments in, text and an exit code out.
-//! Invariant: nothing but the loopback is reached, and nothing is left behind.
+//! Tests of the binary: they run it with arguments and check its output and exit code.
+//! Invariant: only the loopback network is used, and no file or process is left behind.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod check;

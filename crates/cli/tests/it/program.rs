@@ -1,5 +1,5 @@
-//! Runs the binary.
-//! Invariant: nothing of the caller's settings reaches it, and it does not outlive the test.
+//! Runs the binary for the tests.
+//! Invariant: the settings of the developer do not reach the binary, and it does not outlive the test.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
+/// The result of a command that has ended.
 pub struct Ended {
     pub code: i32,
     pub out: String,
@@ -14,17 +15,19 @@ pub struct Ended {
 }
 
 impl Ended {
+    /// Returns standard output as JSON.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.out).unwrap_or_else(|e| panic!("{e}: {}\n{}", self.out, self.err))
     }
 
-    /// The error of `--json`, on the last line of standard error.
+    /// Returns the error that `--json` prints on the last line of standard error.
     pub fn error(&self) -> Value {
         serde_json::from_str(self.err.trim_end().lines().last().unwrap())
             .unwrap_or_else(|e| panic!("{e}: {}", self.err))
     }
 }
 
+/// Returns a command that runs the binary without the settings of the developer.
 pub fn command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tokamak"));
     for name in ["TOKAMAK_CONFIG", "TOKAMAK_DATA", "RUST_LOG", "HOME"] {
@@ -34,10 +37,12 @@ pub fn command() -> Command {
     command
 }
 
+/// Runs the binary without input.
 pub fn tokamak(arguments: &[&str]) -> Ended {
     ended(command().args(arguments).output().unwrap())
 }
 
+/// Runs the binary with input.
 pub fn tokamak_with(arguments: &[&str], stdin: &[u8]) -> Ended {
     let mut child = command().args(arguments).stdin(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(stdin).unwrap();
@@ -53,7 +58,7 @@ pub fn demo_yaml() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../catalogs/demo.yaml")
 }
 
-/// The demo's catalog with another id and other text in it.
+/// Returns the demo catalog with another id, and with the first occurrence of each text replaced.
 pub fn changed(id: &str, changes: &[(&str, &str)]) -> String {
     let mut text = std::fs::read_to_string(demo_yaml()).unwrap().replace("catalog: demo", &format!("catalog: {id}"));
     for (from, to) in changes {
@@ -63,6 +68,7 @@ pub fn changed(id: &str, changes: &[(&str, &str)]) -> String {
     text
 }
 
+/// Writes a file and returns its path.
 pub fn write(folder: &Path, name: &str, text: &str) -> String {
     let path = folder.join(name);
     std::fs::write(&path, text).unwrap();

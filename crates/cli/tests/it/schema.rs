@@ -1,5 +1,5 @@
-//! The JSON Schema of the format: it is the one that is committed, takes what the reader takes and refuses what is mistyped.
-//! Invariant: the documentation's own example is among what is checked.
+//! Tests of the JSON Schema of the catalog format: it is the committed one, accepts valid catalogs, and refuses mistakes.
+//! Invariant: the example of the documentation is among the catalogs that are checked.
 
 use std::path::{Path, PathBuf};
 
@@ -9,13 +9,13 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The schema as a judge of texts.
-struct Judge {
+/// The compiled schema.
+struct Validator {
     schemas: boon::Schemas,
     schema: boon::SchemaIndex,
 }
 
-impl Judge {
+impl Validator {
     fn new() -> Self {
         let mut schemas = boon::Schemas::new();
         let mut compiler = boon::Compiler::new();
@@ -24,12 +24,12 @@ impl Judge {
         Self { schemas, schema }
     }
 
-    fn judge(&self, value: &Value) -> Result<(), String> {
+    fn validate(&self, value: &Value) -> Result<(), String> {
         self.schemas.validate(value, self.schema).map_err(|error| format!("{error:#}"))
     }
 }
 
-/// The first YAML block of the documentation.
+/// Returns the first YAML block of the documentation.
 fn example() -> String {
     let page = std::fs::read_to_string(repository().join("docs/catalog.md")).unwrap();
     let block = page.split_once("```yaml\n").unwrap().1;
@@ -41,19 +41,22 @@ fn as_json(yaml: &str) -> Value {
 }
 
 #[test]
-fn golden_the_committed_schema_is_the_formats() {
+fn golden_the_committed_schema_is_that_of_the_code() {
     let path = repository().join("catalogs/schema.json");
-    let wanted = serde_json::to_string_pretty(&catalog::schema()).unwrap() + "\n";
+    let expected = serde_json::to_string_pretty(&catalog::schema()).unwrap() + "\n";
     if std::env::var_os("UPDATE").is_some() {
-        std::fs::write(&path, &wanted).unwrap();
+        std::fs::write(&path, &expected).unwrap();
     }
-    let found = std::fs::read_to_string(&path).unwrap();
-    assert!(found == wanted, "catalogs/schema.json is not what the code says; run `make golden` and read the diff");
+    let committed = std::fs::read_to_string(&path).unwrap();
+    assert!(
+        committed == expected,
+        "catalogs/schema.json differs from the schema of the code; run `make golden` and read the diff"
+    );
 }
 
 #[test]
-fn shipped_catalogs_and_the_example_fit() {
-    let judge = Judge::new();
+fn shipped_catalogs_and_the_example_are_valid() {
+    let validator = Validator::new();
     let mut texts = vec![("docs/catalog.md".to_owned(), example())];
     for entry in std::fs::read_dir(repository().join("catalogs")).unwrap() {
         let path = entry.unwrap().path();
@@ -64,16 +67,16 @@ fn shipped_catalogs_and_the_example_fit() {
     assert!(texts.len() >= 2);
     for (name, text) in texts {
         catalog::read(&name, &text).unwrap_or_else(|rejected| panic!("{rejected}"));
-        judge.judge(&as_json(&text)).unwrap_or_else(|found| panic!("{name}: {found}"));
+        validator.validate(&as_json(&text)).unwrap_or_else(|found| panic!("{name}: {found}"));
     }
 }
 
-/// Each mistake is one change to a good catalog; what an editor marks red is what the reader refuses.
+/// Each mistake is one change to a valid catalog. The schema and the reader refuse the same mistakes.
 #[test]
 fn mistakes_are_refused() {
     let good = as_json(&example());
-    let judge = Judge::new();
-    judge.judge(&good).unwrap();
+    let validator = Validator::new();
+    validator.validate(&good).unwrap();
     let mistakes: [(&str, Value); 16] = [
         ("/versoin", json!(3)),
         ("/version", json!("three")),
@@ -92,18 +95,18 @@ fn mistakes_are_refused() {
         ("/capabilities/ticket_list/params/state", json!({"type": "State", "required": "yes"})),
         ("/capabilities/ticket_open/idempotency", json!({"cookie": "Key"})),
     ];
-    for (place, wrong) in mistakes {
+    for (pointer, wrong) in mistakes {
         let mut bad = good.clone();
-        let (parent, key) = place.rsplit_once('/').unwrap();
+        let (parent, key) = pointer.rsplit_once('/').unwrap();
         bad.pointer_mut(parent).unwrap()[key] = wrong.clone();
-        assert!(judge.judge(&bad).is_err(), "{place}: {wrong} is accepted");
+        assert!(validator.validate(&bad).is_err(), "{pointer}: {wrong} is accepted");
         let text = serde_json::to_string(&bad).unwrap();
-        assert!(catalog::read("bad.yaml", &text).is_err(), "the reader takes {place}: {wrong}");
+        assert!(catalog::read("bad.yaml", &text).is_err(), "the reader accepts {pointer}: {wrong}");
     }
-    for place in ["/catalog", "/origin", "/entities", "/entities/Ticket/key", "/entities/Ticket/fields"] {
+    for pointer in ["/catalog", "/origin", "/entities", "/entities/Ticket/key", "/entities/Ticket/fields"] {
         let mut bad = good.clone();
-        let (parent, key) = place.rsplit_once('/').unwrap();
+        let (parent, key) = pointer.rsplit_once('/').unwrap();
         bad.pointer_mut(parent).unwrap().as_object_mut().unwrap().remove(key);
-        assert!(judge.judge(&bad).is_err(), "without {place} it is accepted");
+        assert!(validator.validate(&bad).is_err(), "a catalog without {pointer} is accepted");
     }
 }

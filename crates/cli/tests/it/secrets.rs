@@ -1,5 +1,5 @@
-//! `tokamak secret`, `doctor` and `serve` with an encrypted store, through the real binary.
-//! Invariant: no value is ever in what a process prints, and every process that was started is ended.
+//! Tests of `tokamak secret`, `doctor` and `serve` with an encrypted store.
+//! Invariant: no value is in the output of a process, and every process that is started is ended.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::process::{Child, Command, Output, Stdio};
 use serde_json::{Value, json};
 
 const KEY: &str = "TOKAMAK_SECRETS_KEY";
-/// What the demo API takes.
+/// The token that the demo API accepts.
 const TOKEN: &str = "demo-token";
 
 fn tokamak(data: &Path, key: Option<&str>, arguments: &[&str]) -> Command {
@@ -32,18 +32,19 @@ fn text(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-fn ok(data: &Path, arguments: &[&str], input: &str) -> String {
+/// Runs a command that must succeed, and returns its output.
+fn succeed(data: &Path, arguments: &[&str], input: &str) -> String {
     let ended = run(data, Some("right"), arguments, input.as_bytes());
     assert!(ended.status.success(), "{arguments:?}: {}", text(&ended));
     String::from_utf8(ended.stdout).unwrap()
 }
 
-/// The exit code and the stable code of a refusal.
+/// Runs a command that must fail, and returns its exit code and its stable code.
 fn refused(data: &Path, key: Option<&str>, arguments: &[&str], input: &[u8]) -> (i32, String) {
     let ended = run(data, key, &[&["--json"], arguments].concat(), input);
-    let told = text(&ended);
-    assert!(!told.contains("panicked") && !told.contains("hunter2"), "{told}");
-    let error: Value = serde_json::from_slice(&ended.stderr).unwrap_or_else(|_| json!({"error": {"code": told}}));
+    let printed = text(&ended);
+    assert!(!printed.contains("panicked") && !printed.contains("hunter2"), "{printed}");
+    let error: Value = serde_json::from_slice(&ended.stderr).unwrap_or_else(|_| json!({"error": {"code": printed}}));
     (ended.status.code().unwrap(), error["error"]["code"].as_str().unwrap().to_owned())
 }
 
@@ -51,46 +52,47 @@ fn refused(data: &Path, key: Option<&str>, arguments: &[&str], input: &[u8]) -> 
 fn secrets_are_set_listed_and_removed() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path();
-    assert_eq!(ok(data, &["--json", "secret", "list"], ""), "{\n  \"secrets\": []\n}\n");
-    assert_eq!(ok(data, &["secret", "set", "B"], "hunter2\n"), "B is set\n");
-    assert_eq!(ok(data, &["secret", "set", "A"], "hunter2"), "A is set\n");
-    let again: Value = serde_json::from_str(&ok(data, &["--json", "secret", "set", "A"], "another")).unwrap();
-    assert_eq!(again, json!({"name": "A", "replaced": true}));
-    assert_eq!(ok(data, &["secret", "list"], ""), "A\nB\n");
+    assert_eq!(succeed(data, &["--json", "secret", "list"], ""), "{\n  \"secrets\": []\n}\n");
+    assert_eq!(succeed(data, &["secret", "set", "B"], "hunter2\n"), "B is set\n");
+    assert_eq!(succeed(data, &["secret", "set", "A"], "hunter2"), "A is set\n");
+    let replaced: Value = serde_json::from_str(&succeed(data, &["--json", "secret", "set", "A"], "another")).unwrap();
+    assert_eq!(replaced, json!({"name": "A", "replaced": true}));
+    assert_eq!(succeed(data, &["secret", "list"], ""), "A\nB\n");
     let elsewhere = tempfile::tempdir().unwrap();
     let named = ["secret", "list", "--data", data.to_str().unwrap()];
-    assert_eq!(ok(elsewhere.path(), &named, ""), "A\nB\n");
-    assert_eq!(ok(data, &["secret", "remove", "A"], ""), "A is removed\n");
+    assert_eq!(succeed(elsewhere.path(), &named, ""), "A\nB\n");
+    assert_eq!(succeed(data, &["secret", "remove", "A"], ""), "A is removed\n");
     assert_eq!(refused(data, Some("right"), &["secret", "remove", "A"], b""), (3, "no_secret".to_owned()));
-    assert_eq!(ok(data, &["secret", "list"], ""), "B\n");
-    // A value on the command line is not taken.
+    assert_eq!(succeed(data, &["secret", "list"], ""), "B\n");
+    // A value on the command line is refused.
     assert_eq!(refused(data, Some("right"), &["secret", "set", "A", "hunter2"], b"").0, 2);
 }
 
 #[test]
 fn every_refusal_has_a_code_and_leaves_the_file_alone() {
     let dir = tempfile::tempdir().unwrap();
-    let (data, path) = (dir.path(), dir.path().join("secrets.enc"));
+    let data = dir.path();
+    let path = data.join("secrets.enc");
     let set = ["secret", "set", "A"];
     let list = ["secret", "list"];
     assert_eq!(refused(data, None, &set, b"hunter2"), (2, "secrets_no_key".to_owned()));
-    ok(data, &set, "hunter2");
+    succeed(data, &set, "hunter2");
     let whole = std::fs::read(&path).unwrap();
     let flipped: Vec<u8> =
         whole.iter().enumerate().map(|(at, byte)| if at == 100 { byte ^ 1 } else { *byte }).collect();
-    let spoiled: [(&[u8], &str, &str); 5] = [
+    let damaged: [(&[u8], &str, &str); 5] = [
         (&whole, "wrong", "secrets_wrong_key"),
         (&whole[..50], "right", "secrets_truncated"),
         (b"", "right", "secrets_truncated"),
         (&flipped, "right", "secrets_damaged"),
         (b"A=hunter2\n", "right", "secrets_foreign"),
     ];
-    for (bytes, key, code) in spoiled {
+    for (bytes, key, code) in damaged {
         std::fs::write(&path, bytes).unwrap();
         let exit = if code == "secrets_wrong_key" { 2 } else { 1 };
         for arguments in [&set[..], &list, &["secret", "remove", "A"], &["serve", "--port", "0"]] {
-            let told = refused(data, Some(key), arguments, b"hunter2");
-            assert_eq!(told, (exit, code.to_owned()), "{arguments:?}");
+            let result = refused(data, Some(key), arguments, b"hunter2");
+            assert_eq!(result, (exit, code.to_owned()), "{arguments:?}");
         }
         let doctor = run(data, Some(key), &["doctor", "--port", "0"], b"");
         assert!(!doctor.status.success() && text(&doctor).contains("FAIL  secrets"), "{}", text(&doctor));
@@ -102,13 +104,14 @@ fn every_refusal_has_a_code_and_leaves_the_file_alone() {
     }
     assert_eq!(refused(data, Some("right"), &["secret", "set", "../A"], b"x"), (2, "secret_name".to_owned()));
     assert_eq!(refused(data, Some("right"), &["secret", "set", KEY], b"x"), (2, "secret_value".to_owned()));
-    assert_eq!(ok(data, &list, ""), "A\n");
+    assert_eq!(succeed(data, &list, ""), "A\n");
 }
 
 #[test]
-fn the_key_may_be_in_a_file() {
+fn the_key_can_be_in_a_file() {
     let dir = tempfile::tempdir().unwrap();
-    let (key, settings) = (dir.path().join("key"), dir.path().join("settings.toml"));
+    let key = dir.path().join("key");
+    let settings = dir.path().join("settings.toml");
     std::fs::write(&settings, format!("secrets_key_file = {:?}\n", key.display().to_string())).unwrap();
     let named = ["--config", settings.to_str().unwrap(), "secret", "list"];
     assert_eq!(refused(dir.path(), None, &named, b""), (3, "missing".to_owned()));
@@ -120,15 +123,15 @@ fn the_key_may_be_in_a_file() {
         assert_eq!(refused(dir.path(), None, &named, b""), (2, "secrets_key".to_owned()));
         std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
     }
-    ok(dir.path(), &["secret", "set", "A"], "hunter2");
+    succeed(dir.path(), &["secret", "set", "A"], "hunter2");
     let listed = run(dir.path(), None, &named, b"");
     assert_eq!(text(&listed), "A\n");
-    // The environment beats the file.
+    // The environment overrides the file.
     assert_eq!(refused(dir.path(), Some("wrong"), &named, b""), (2, "secrets_wrong_key".to_owned()));
 }
 
 #[test]
-fn processes_that_set_at_once_lose_nothing() {
+fn secrets_that_processes_set_at_the_same_time_are_all_stored() {
     let dir = tempfile::tempdir().unwrap();
     let names: Vec<String> = (0..6).map(|number| format!("N{number}")).collect();
     let started: Vec<Child> = names
@@ -144,10 +147,10 @@ fn processes_that_set_at_once_lose_nothing() {
         let ended = child.wait_with_output().unwrap();
         assert!(ended.status.success(), "{}", text(&ended));
     }
-    assert_eq!(ok(dir.path(), &["secret", "list"], ""), format!("{}\n", names.join("\n")));
+    assert_eq!(succeed(dir.path(), &["secret", "list"], ""), format!("{}\n", names.join("\n")));
 }
 
-/// `tokamak serve`, killed with the value.
+/// A running `tokamak serve`. It is killed when the value is dropped.
 struct Server {
     process: Child,
     url: String,
@@ -159,7 +162,7 @@ impl Server {
         let mut process = tokamak(data, Some("right"), &arguments).spawn().unwrap();
         let mut lines = BufReader::new(process.stderr.take().unwrap()).lines();
         let ready = lines.next().unwrap().unwrap();
-        // The rest is read too, so that a full pipe does not stop the server.
+        // The rest is read too, because a full pipe would block the server.
         std::thread::spawn(move || lines.for_each(drop));
         let url = ready.split_whitespace().nth(1).unwrap().to_owned();
         Self { process, url }
@@ -193,8 +196,8 @@ impl Drop for Server {
 }
 
 #[tokio::test]
-async fn a_running_server_finds_what_is_set_while_it_runs() {
-    // The client cannot be made without one, though it speaks plain HTTP here.
+async fn a_running_server_finds_secrets_that_are_set_later() {
+    // The client needs a TLS provider even for plain HTTP.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -216,19 +219,19 @@ async fn a_running_server_finds_what_is_set_while_it_runs() {
 
     let before = server.call("plasm_run", program.clone()).await;
     assert!(before.contains("tokamak secret set GUARDED_TOKEN"), "{before}");
-    ok(&data, &["secret", "set", "GUARDED_TOKEN"], TOKEN);
+    succeed(&data, &["secret", "set", "GUARDED_TOKEN"], TOKEN);
     let after = server.call("plasm_run", program.clone()).await;
     assert!(after.contains("OPS") && !after.contains(TOKEN), "{after}");
-    ok(&data, &["secret", "set", "GUARDED_TOKEN"], "hunter2");
+    succeed(&data, &["secret", "set", "GUARDED_TOKEN"], "hunter2");
     let refused = server.call("plasm_run", program.clone()).await;
     assert!(refused.contains("401") && !refused.contains("hunter2"), "{refused}");
-    ok(&data, &["secret", "remove", "GUARDED_TOKEN"], "");
+    succeed(&data, &["secret", "remove", "GUARDED_TOKEN"], "");
     let removed = server.call("plasm_run", program).await;
     assert!(removed.contains("tokamak secret set GUARDED_TOKEN"), "{removed}");
 
-    ok(&data, &["secret", "set", "GUARDED_TOKEN"], TOKEN);
+    succeed(&data, &["secret", "set", "GUARDED_TOKEN"], TOKEN);
     let named = ["doctor", "--port", "0", "--no-demo", "--catalogs", catalogs.to_str().unwrap()];
-    let doctor = ok(&data, &named, "");
+    let doctor = succeed(&data, &named, "");
     assert!(doctor.contains("the encrypted store opens, 1 secret"), "{doctor}");
     assert!(doctor.contains("GUARDED_TOKEN is set"), "{doctor}");
 }

@@ -1,12 +1,12 @@
-//! `tokamak catalog show` and `schema`: the table, its cost, and the graph in each form.
-//! Invariant: what is for another program stands alone on standard output.
+//! Tests of `tokamak catalog show` and `schema`: the table, its cost, and the graph in each form.
+//! Invariant: output for another program is alone on standard output.
 
 use serde_json::json;
 
 use crate::program::{changed, demo_yaml, tokamak, tokamak_with, write};
 
 #[test]
-fn the_table_its_cost_and_the_graph() {
+fn the_table_its_cost_and_the_graph_are_printed() {
     let ended = tokamak(&["catalog", "show", "demo"]);
     assert_eq!((ended.code, ended.err.as_str()), (0, ""));
     for text in
@@ -15,13 +15,13 @@ fn the_table_its_cost_and_the_graph() {
         assert!(ended.out.contains(text), "{text} is not in {}", ended.out);
     }
     let file = tokamak(&["catalog", "show", demo_yaml().to_str().unwrap()]);
-    assert_eq!(file.out, ended.out, "by id and by file");
+    assert_eq!(file.out, ended.out, "an id and a file give the same");
     let piped = tokamak_with(&["catalog", "show", "-"], &std::fs::read(demo_yaml()).unwrap());
-    assert_eq!(piped.out, ended.out, "and from standard input");
+    assert_eq!(piped.out, ended.out, "standard input gives the same");
 }
 
 #[test]
-fn what_a_program_reads() {
+fn the_json_has_the_chosen_entities_and_their_costs() {
     let shown = tokamak(&["catalog", "show", "demo", "--json", "--entity", "Ticket", "--entity", "Comment"]).json();
     assert_eq!((&shown["id"], &shown["entities"]), (&json!("demo"), &json!(["Ticket", "Comment"])));
     let tokens = &shown["tokens"];
@@ -45,11 +45,11 @@ fn what_a_program_reads() {
     );
     assert!(shown["table"].as_str().unwrap().starts_with("```\n"));
     assert_eq!((&shown["dropped"], &shown["graph"]["form"]), (&json!([]), &json!("mermaid")));
-    assert!(!shown["graph"]["text"].as_str().unwrap().contains("Person {"), "only what was asked for");
+    assert!(!shown["graph"]["text"].as_str().unwrap().contains("Person {"), "only the chosen entities are drawn");
 }
 
 #[test]
-fn a_graph_alone_and_in_a_file() {
+fn a_graph_is_printed_alone_or_written_to_a_file() {
     let folder = tempfile::tempdir().unwrap();
     let svg = tokamak(&["catalog", "show", "demo", "--graph", "svg"]);
     assert!(svg.out.starts_with("<?xml") && svg.out.trim_end().ends_with("</svg>"), "{}", svg.out);
@@ -58,16 +58,16 @@ fn a_graph_alone_and_in_a_file() {
     let ended = tokamak(&["catalog", "show", "demo", "--graph", "svg", "-o", &path]);
     assert!(ended.code == 0 && ended.out.contains("plasm_expr") && !ended.out.contains("<svg"), "{}", ended.err);
     assert_eq!(std::fs::read_to_string(&path).unwrap().trim_end(), svg.out.trim_end());
-    let nowhere = folder.path().join("none/graph.svg").display().to_string();
-    let ended = tokamak(&["catalog", "show", "demo", "--json", "--graph", "svg", "-o", &nowhere]);
+    let missing_folder = folder.path().join("none/graph.svg").display().to_string();
+    let ended = tokamak(&["catalog", "show", "demo", "--json", "--graph", "svg", "-o", &missing_folder]);
     assert_eq!((ended.code, &ended.error()["error"]["code"]), (1, &json!("unwritable")));
 }
 
 #[test]
-fn what_is_not_there_is_named_with_what_is() {
+fn an_unknown_name_is_an_error_with_similar_names() {
     let ended = tokamak(&["catalog", "show", "dmeo"]);
     assert_eq!(ended.code, 3);
-    assert!(ended.err.starts_with("error: no catalog `dmeo` here; one of: demo |"), "{}", ended.err);
+    assert!(ended.err.starts_with("error: there is no catalog `dmeo`; one of: demo |"), "{}", ended.err);
     let ended = tokamak(&["catalog", "show", "demo", "--json", "--entity", "Tiket"]);
     assert_eq!((ended.code, &ended.error()["error"]["code"]), (3, &json!("no_entity")));
     assert!(ended.err.contains("Ticket"), "{}", ended.err);
@@ -82,7 +82,7 @@ fn what_is_not_there_is_named_with_what_is() {
     std::fs::create_dir(&folder).unwrap();
     write(&folder, "mine.yaml", &changed("mine", &[("title:", "aliases: [my-own]\ntitle:")]));
     let ended = tokamak(&["catalog", "show", "my-own", "--catalogs", folder.to_str().unwrap()]);
-    assert!(ended.code == 0 && ended.out.starts_with("mine 1 "), "by its alias: {}", ended.err);
+    assert!(ended.code == 0 && ended.out.starts_with("mine 1 "), "a catalog is found by its alias: {}", ended.err);
 }
 
 #[test]

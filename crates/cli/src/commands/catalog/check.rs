@@ -1,5 +1,5 @@
-//! `tokamak catalog check`: every mistake in every file, with its place and what to write.
-//! Invariant: one bad file keeps no other from being checked; a file is good exactly when a server would load it.
+//! `tokamak catalog check`: prints every mistake in every file, with its place and the correction.
+//! Invariant: all files are checked, whatever is wrong with one. A file is valid exactly if a server would load it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,52 +8,62 @@ use base::{CatalogId, Diagnostic, LineIndex, Span, render_for_people};
 use catalog::{Catalog, Rejected, codes};
 use serde_json::{Value, json};
 
-use super::{find, taught, tokens};
-use crate::args::CatalogCheck;
+use super::find::{self, CatalogText};
+use super::taught;
+use crate::args::CatalogCheckArgs;
 use crate::failure::Failure;
 use crate::output::Output;
 
-enum Checked {
-    Good { file: String, text: String, catalog: Box<Catalog>, tokens: usize },
-    Bad(Box<Rejected>),
-    Unread { file: String, failure: Failure },
+/// The result for one file.
+enum CheckedFile {
+    /// `tokens` is the size of the table that teaches the whole catalog.
+    Valid {
+        file: String,
+        text: String,
+        catalog: Box<Catalog>,
+        tokens: usize,
+    },
+    Invalid(Box<Rejected>),
+    Unreadable {
+        file: String,
+        failure: Failure,
+    },
 }
 
-pub fn run(args: &CatalogCheck, output: &Output) -> Result<(), Failure> {
-    let read: Vec<Checked> = args.files.iter().map(|path| check(path)).collect();
-    let checked = one_name_one_file(read);
+pub fn run(args: &CatalogCheckArgs, output: &Output) -> Result<(), Failure> {
+    let checked = refuse_claimed_names(args.files.iter().map(|path| check(path)).collect());
     if output.json {
-        let files: Vec<Value> = checked.iter().map(value).collect();
+        let files: Vec<Value> = checked.iter().map(file_value).collect();
         output.value(&json!({"files": files}));
     } else {
-        for one in &checked {
-            output.line(&shown(one, output));
+        for file in &checked {
+            output.line(&file_text(file, output));
         }
     }
-    ended(checked)
+    result_of(checked)
 }
 
-fn check(path: &Path) -> Checked {
-    let (file, text) = match find::text(path) {
-        Ok(found) => found,
-        Err(failure) => return Checked::Unread { file: path.display().to_string(), failure },
+fn check(path: &Path) -> CheckedFile {
+    let CatalogText { name: file, text } = match find::read_text_of(path) {
+        Ok(text) => text,
+        Err(failure) => return CheckedFile::Unreadable { file: path.display().to_string(), failure },
     };
     match catalog::read(&file, &text) {
-        Err(rejected) => Checked::Bad(rejected),
+        Err(rejected) => CheckedFile::Invalid(rejected),
         Ok(catalog) => {
-            let tokens = taught::whole(&catalog).map_or(0, |taught| tokens::count(&taught.text));
-            Checked::Good { file, text, catalog: Box::new(catalog), tokens }
+            let tokens = taught::full_table(&catalog).map_or(0, |table| taught::count_tokens(&table.text));
+            CheckedFile::Valid { file, text, catalog: Box::new(catalog), tokens }
         }
     }
 }
 
-/// A file that claims a name which an earlier one has is a bad one: a server would load neither.
-fn one_name_one_file(read: Vec<Checked>) -> Vec<Checked> {
+/// Makes a file invalid if it claims a name that an earlier file has, because a server would not offer both.
+fn refuse_claimed_names(files: Vec<CheckedFile>) -> Vec<CheckedFile> {
     let mut owners: BTreeMap<CatalogId, String> = BTreeMap::new();
-    let mut checked = Vec::with_capacity(read.len());
-    for one in read {
-        let Checked::Good { file, text, catalog, tokens } = one else {
-            checked.push(one);
+    let mut checked = Vec::with_capacity(files.len());
+    for checked_file in files {
+        let CheckedFile::Valid { file, text, catalog, tokens } = checked_file else {
+            checked.push(checked_file);
             continue;
         };
         let names: Vec<&CatalogId> = std::iter::once(&catalog.id).chain(&catalog.aliases).collect();
@@ -61,38 +71,38 @@ fn one_name_one_file(read: Vec<Checked>) -> Vec<Checked> {
             .iter()
             .filter_map(|name| {
                 let message = format!("the name `{name}` is claimed by {} already", owners.get(*name)?);
-                Some(Diagnostic::error(codes::NAME, place_of(&text, name), message))
+                Some(Diagnostic::error(codes::NAME, span_of_name(&text, name), message))
             })
             .collect();
         for name in names {
             owners.entry(name.clone()).or_insert_with(|| file.clone());
         }
         checked.push(if taken.is_empty() {
-            Checked::Good { file, text, catalog, tokens }
+            CheckedFile::Valid { file, text, catalog, tokens }
         } else {
-            Checked::Bad(Box::new(Rejected { file, text, diagnostics: taken }))
+            CheckedFile::Invalid(Box::new(Rejected { file, text, diagnostics: taken }))
         });
     }
     checked
 }
 
-/// Where a name is claimed: on the line of `catalog:` or of `aliases:`. The model does not keep places.
-fn place_of(text: &str, name: &CatalogId) -> Span {
+/// Finds a name on the line `catalog:` or `aliases:`. The model of a catalog does not keep positions in the text.
+fn span_of_name(text: &str, name: &CatalogId) -> Span {
     let mut start = 0;
     for line in text.split_inclusive('\n') {
         let claims = line.starts_with("catalog:") || line.starts_with("aliases:");
-        let found = line.find(':').and_then(|colon| Some(colon + line[colon..].find(name.as_str())?));
-        if let Some(at) = found.filter(|_| claims) {
-            return Span::new(start + at, start + at + name.as_str().len());
+        let offset = line.find(':').and_then(|colon| Some(colon + line[colon..].find(name.as_str())?));
+        if let Some(offset) = offset.filter(|_| claims) {
+            return Span::new(start + offset, start + offset + name.as_str().len());
         }
         start += line.len();
     }
     Span::default()
 }
 
-fn shown(checked: &Checked, output: &Output) -> String {
+fn file_text(checked: &CheckedFile, output: &Output) -> String {
     match checked {
-        Checked::Good { file, catalog, tokens, .. } => {
+        CheckedFile::Valid { file, catalog, tokens, .. } => {
             let (entities, capabilities) = (catalog.entities.len(), catalog.capabilities.len());
             let digest = catalog.digest().short();
             format!(
@@ -100,17 +110,19 @@ fn shown(checked: &Checked, output: &Output) -> String {
                 catalog.id, catalog.version
             )
         }
-        Checked::Bad(bad) if output.terminal() => {
-            render_for_people(&bad.file, &bad.text, &bad.diagnostics, output.colour()).trim_end().to_owned()
+        CheckedFile::Invalid(rejected) if output.terminal() => {
+            render_for_people(&rejected.file, &rejected.text, &rejected.diagnostics, output.colour())
+                .trim_end()
+                .to_owned()
         }
-        Checked::Bad(bad) => bad.lines(),
-        Checked::Unread { failure, .. } => failure.to_string(),
+        CheckedFile::Invalid(rejected) => rejected.lines(),
+        CheckedFile::Unreadable { failure, .. } => failure.to_string(),
     }
 }
 
-fn value(checked: &Checked) -> Value {
+fn file_value(checked: &CheckedFile) -> Value {
     match checked {
-        Checked::Good { file, catalog, tokens, .. } => json!({
+        CheckedFile::Valid { file, catalog, tokens, .. } => json!({
             "file": file,
             "ok": true,
             "id": catalog.id,
@@ -120,19 +132,20 @@ fn value(checked: &Checked) -> Value {
             "digest": catalog.digest(),
             "tokens": tokens,
         }),
-        Checked::Bad(bad) => {
-            let index = LineIndex::new(&bad.text);
-            let found: Vec<Value> = bad.diagnostics.iter().map(|d| diagnostic(&index, d)).collect();
-            json!({"file": bad.file, "ok": false, "diagnostics": found})
+        CheckedFile::Invalid(rejected) => {
+            let index = LineIndex::new(&rejected.text);
+            let diagnostics: Vec<Value> = rejected.diagnostics.iter().map(|d| diagnostic_value(&index, d)).collect();
+            json!({"file": rejected.file, "ok": false, "diagnostics": diagnostics})
         }
-        Checked::Unread { file, failure } => {
+        CheckedFile::Unreadable { file, failure } => {
             json!({"file": file, "ok": false, "error": {"code": failure.code(), "message": failure.to_string()}})
         }
     }
 }
 
-fn diagnostic(index: &LineIndex<'_>, diagnostic: &Diagnostic) -> Value {
-    let (start, end) = (index.location(diagnostic.span.start), index.location(diagnostic.span.end));
+fn diagnostic_value(index: &LineIndex<'_>, diagnostic: &Diagnostic) -> Value {
+    let start = index.location(diagnostic.span.start);
+    let end = index.location(diagnostic.span.end);
     json!({
         "code": diagnostic.code.to_string(),
         "line": start.line,
@@ -145,21 +158,22 @@ fn diagnostic(index: &LineIndex<'_>, diagnostic: &Diagnostic) -> Value {
     })
 }
 
-fn ended(checked: Vec<Checked>) -> Result<(), Failure> {
+/// Returns the result of the command, which decides the exit code.
+fn result_of(checked: Vec<CheckedFile>) -> Result<(), Failure> {
     let all = checked.len();
-    let bad = checked.iter().filter(|one| !matches!(one, Checked::Good { .. })).count();
-    if bad == 0 {
+    let invalid = checked.iter().filter(|file| !matches!(file, CheckedFile::Valid { .. })).count();
+    if invalid == 0 {
         return Ok(());
     }
-    let unread = checked.into_iter().find_map(|one| match one {
-        Checked::Unread { failure, .. } => Some(failure),
+    let unreadable = checked.into_iter().find_map(|file| match file {
+        CheckedFile::Unreadable { failure, .. } => Some(failure),
         _ => None,
     });
-    match unread {
-        // Alone it says by its exit code what it is.
+    match unreadable {
+        // A single file that cannot be read keeps its own exit code, such as 3 for a file that does not exist.
         Some(failure) if all == 1 => Err(failure),
         _ if all == 1 => Err(Failure::Found("the catalog is not valid".to_owned())),
-        _ => Err(Failure::Found(format!("{bad} of {all} files are not valid catalogs"))),
+        _ => Err(Failure::Found(format!("{invalid} of {all} files are not valid catalogs"))),
     }
 }
 
@@ -169,12 +183,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_claimed_name_is_found_where_it_is_written() {
+    fn a_claimed_name_is_found_in_the_text() {
         let text = "# catalog: tracker\ncatalog: tracker\naliases: [tickets, bugs]\n";
-        let at = |name: &str| {
-            let place = LineIndex::new(text).location(place_of(text, &CatalogId::parse(name).unwrap()).start);
-            (place.line, place.column)
+        let position = |name: &str| {
+            let location = LineIndex::new(text).location(span_of_name(text, &CatalogId::parse(name).unwrap()).start);
+            (location.line, location.column)
         };
-        assert_eq!([at("tracker"), at("bugs"), at("other")], [(2, 10), (3, 20), (1, 1)]);
+        assert_eq!([position("tracker"), position("bugs"), position("other")], [(2, 10), (3, 20), (1, 1)]);
     }
 }

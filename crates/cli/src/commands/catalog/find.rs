@@ -1,5 +1,5 @@
-//! The catalog that a command is about: a file, standard input, or an id of those that the settings offer.
-//! Invariant: which of them is meant is seen from the argument alone, not from what lies in the folder.
+//! Finds the catalog that an argument names: a file, standard input, or the id of a catalog that the settings offer.
+//! Invariant: the form of the argument decides which of them is meant, not the files that exist.
 
 use std::io::Read;
 use std::path::Path;
@@ -8,25 +8,28 @@ use std::sync::Arc;
 use base::similar_names;
 use catalog::Catalog;
 
-use crate::args::{Folders, Settings};
+use crate::args::{CatalogFolders, Settings};
 use crate::catalogs::Catalogs;
 use crate::config::{Config, read_text};
 use crate::failure::Failure;
 
-/// The settings of a command that keeps nothing.
-pub fn config(file: Option<&Path>, folders: &Folders) -> Result<Config, Failure> {
-    let Folders { catalogs, no_demo } = folders.clone();
+/// Reads the settings of a command that stores nothing, so that it needs no data folder.
+pub fn read_config(config_file: Option<&Path>, folders: &CatalogFolders) -> Result<Config, Failure> {
+    let CatalogFolders { catalogs, no_demo } = folders.clone();
     let settings = Settings { catalogs, no_demo, ..Settings::default() };
-    match Config::read(file, &settings) {
-        // Only the encrypted secrets would be looked for there; nothing is kept.
-        Err(Failure::NoDataFolder) => Config::read(file, &Settings { data: Some(std::env::temp_dir()), ..settings }),
-        read => read,
+    match Config::read(config_file, &settings) {
+        // Any folder will do: only the encrypted secrets are looked for in it.
+        Err(Failure::NoDataFolder) => {
+            Config::read(config_file, &Settings { data: Some(std::env::temp_dir()), ..settings })
+        }
+        result => result,
     }
 }
 
-pub fn catalog(config: &Config, name: &str) -> Result<Arc<Catalog>, Failure> {
+/// Finds the catalog of an argument FILE|ID.
+pub fn find_catalog(config: &Config, name: &str) -> Result<Arc<Catalog>, Failure> {
     if is_file(name) {
-        let (name, text) = text(Path::new(name))?;
+        let CatalogText { name, text } = read_text_of(Path::new(name))?;
         return Ok(Arc::new(catalog::read(&name, &text)?));
     }
     let registry = Catalogs::load(config)?.registry();
@@ -36,16 +39,22 @@ pub fn catalog(config: &Config, name: &str) -> Result<Arc<Catalog>, Failure> {
     })
 }
 
-/// What a catalog's text is called in messages, and the text.
-pub fn text(path: &Path) -> Result<(String, String), Failure> {
+/// The text of a catalog, and its name in messages.
+pub struct CatalogText {
+    pub name: String,
+    pub text: String,
+}
+
+/// Reads the text of a catalog from a file, or from standard input if the path is `-`.
+pub fn read_text_of(path: &Path) -> Result<CatalogText, Failure> {
     if path.as_os_str() != "-" {
-        return Ok((path.display().to_string(), read_text(path)?));
+        return Ok(CatalogText { name: path.display().to_string(), text: read_text(path)? });
     }
     let mut bytes = Vec::new();
     let unreadable = |cause| Failure::Unreadable { path: "standard input".into(), cause };
     std::io::stdin().read_to_end(&mut bytes).map_err(unreadable)?;
     let text = crate::config::text_of(Path::new("standard input"), bytes)?;
-    Ok(("<stdin>".to_owned(), text))
+    Ok(CatalogText { name: "<stdin>".to_owned(), text })
 }
 
 fn is_file(name: &str) -> bool {
@@ -57,7 +66,7 @@ mod tests {
     use super::is_file;
 
     #[test]
-    fn files_and_ids_are_told_apart_by_how_they_are_written() {
+    fn the_form_of_an_argument_says_whether_it_is_a_file() {
         assert!(["-", "a.yaml", "a.yml", "./a", "/x/y", "a/b"].into_iter().all(is_file));
         assert!(!["demo", "git-hub", "a.b", "yaml"].into_iter().any(is_file));
     }

@@ -1,5 +1,5 @@
-//! `tokamak catalog list`: the catalogs that a server with these settings would offer.
-//! Invariant: what a server could not offer is said here too; of a secret only its name and whether it is set are said.
+//! `tokamak catalog list`: lists the catalogs that a server with these settings would offer.
+//! Invariant: files that a server cannot offer are listed too. Of a secret only its name and whether it is set are printed.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,29 +9,29 @@ use catalog::Catalog;
 use serde_json::{Value, json};
 
 use super::find;
-use crate::args::CatalogList;
+use crate::args::CatalogListArgs;
 use crate::catalogs::Catalogs;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::ports::OperatorSecrets;
 use crate::{tenants, wiring};
 
-pub fn run(file: Option<&Path>, args: &CatalogList, output: &Output) -> Result<(), Failure> {
-    let config = find::config(file, &args.folders)?;
+pub fn run(config_file: Option<&Path>, args: &CatalogListArgs, output: &Output) -> Result<(), Failure> {
+    let config = find::read_config(config_file, &args.folders)?;
     let catalogs = Catalogs::load(&config)?;
     let allow = tenants::allow(&config.tenants, args.tenant.as_deref())?;
-    let seen = |(catalog, file): (Arc<Catalog>, _)| Some(Offered { catalog: allow.view(&catalog)?, file });
-    let offered: Vec<Offered> = catalogs.offered().into_iter().filter_map(seen).collect();
+    let allowed = |(catalog, file): (Arc<Catalog>, _)| Some(OfferedCatalog { catalog: allow.view(&catalog)?, file });
+    let offered: Vec<OfferedCatalog> = catalogs.offered().into_iter().filter_map(allowed).collect();
     let mut problems: Vec<String> = catalogs.problems().iter().flat_map(|p| p.lines()).collect();
-    problems.extend(tenants::idle(&config.tenants, &catalogs.registry()));
-    let kept = wiring::secrets(&config, wiring::secret_store(&config));
+    problems.extend(tenants::unmatched_entries(&config.tenants, &catalogs.registry()));
+    let secrets = wiring::secrets(&config, wiring::secret_store(&config));
     if output.json {
-        let catalogs: Vec<Value> = offered.iter().map(|o| value(o, &kept)).collect();
+        let catalogs: Vec<Value> = offered.iter().map(|one| catalog_value(one, &secrets)).collect();
         output.value(&json!({"catalogs": catalogs, "problems": problems}));
         return Ok(());
     }
     for one in &offered {
-        output.line(&lines(one, &kept, output));
+        output.line(&catalog_line(one, &secrets, output));
     }
     for line in problems {
         output.line(&line);
@@ -42,9 +42,10 @@ pub fn run(file: Option<&Path>, args: &CatalogList, output: &Output) -> Result<(
     Ok(())
 }
 
-/// A catalog, and the file that it is from; none is one of the binary's own.
-struct Offered {
+struct OfferedCatalog {
+    /// The part of the catalog that the tenant may use.
     catalog: Arc<Catalog>,
+    /// The file of the catalog. `None` for a shipped one.
     file: Option<String>,
 }
 
@@ -53,25 +54,25 @@ struct SecretState {
     set: bool,
 }
 
-/// One that several parts of the auth name is asked for once.
-fn secrets(offered: &Offered, kept: &OperatorSecrets) -> Vec<SecretState> {
+/// Returns the state of each secret that a catalog names. A secret that several parts of its auth name is listed once.
+fn secret_states(offered: &OfferedCatalog, secrets: &OperatorSecrets) -> Vec<SecretState> {
     let mut names: Vec<&str> = offered.catalog.auth.iter().flat_map(base::Auth::secret_names).collect();
     names.dedup();
     names
         .into_iter()
-        .map(|name| SecretState { name: name.to_owned(), set: kept.find(&TenantId::local(), name).is_ok() })
+        .map(|name| SecretState { name: name.to_owned(), set: secrets.find(&TenantId::local(), name).is_ok() })
         .collect()
 }
 
-fn from(offered: &Offered) -> String {
+fn source(offered: &OfferedCatalog) -> String {
     offered.file.clone().unwrap_or_else(|| "shipped".to_owned())
 }
 
-fn lines(offered: &Offered, kept: &OperatorSecrets, output: &Output) -> String {
+fn catalog_line(offered: &OfferedCatalog, secrets: &OperatorSecrets, output: &Output) -> String {
     let catalog = &offered.catalog;
-    let secrets: Vec<String> = secrets(offered, kept)
+    let secrets: Vec<String> = secret_states(offered, secrets)
         .into_iter()
-        .map(|s| format!("{} is {}", s.name, if s.set { "set" } else { "NOT SET" }))
+        .map(|secret| format!("{} is {}", secret.name, if secret.set { "set" } else { "NOT SET" }))
         .collect();
     let secrets = if secrets.is_empty() { "no secrets".to_owned() } else { secrets.join(", ") };
     format!(
@@ -82,14 +83,16 @@ fn lines(offered: &Offered, kept: &OperatorSecrets, output: &Output) -> String {
         catalog.offered().count(),
         catalog.capabilities.len(),
         catalog.digest().short(),
-        from(offered),
+        source(offered),
     )
 }
 
-fn value(offered: &Offered, kept: &OperatorSecrets) -> Value {
+fn catalog_value(offered: &OfferedCatalog, secrets: &OperatorSecrets) -> Value {
     let catalog = &offered.catalog;
-    let secrets: Vec<Value> =
-        secrets(offered, kept).into_iter().map(|s| json!({"name": s.name, "set": s.set})).collect();
+    let secrets: Vec<Value> = secret_states(offered, secrets)
+        .into_iter()
+        .map(|secret| json!({"name": secret.name, "set": secret.set}))
+        .collect();
     json!({
         "id": catalog.id,
         "version": catalog.version,
@@ -99,7 +102,7 @@ fn value(offered: &Offered, kept: &OperatorSecrets) -> Value {
         "entities": catalog.offered().count(),
         "capabilities": catalog.capabilities.len(),
         "digest": catalog.digest(),
-        "from": from(offered),
+        "from": source(offered),
         "secrets": secrets,
     })
 }

@@ -1,5 +1,5 @@
-//! `tokamak catalog show`: what a model is taught of a catalog, what it costs, and how its entities hang together.
-//! Invariant: text that is meant for another program (a graph, JSON) stands alone on standard output.
+//! `tokamak catalog show`: prints the table that teaches a catalog, its cost in tokens, and a graph of the entities.
+//! Invariant: output for another program (a graph, JSON) is alone on standard output.
 
 use std::path::Path;
 
@@ -8,83 +8,87 @@ use catalog::{Capability, Catalog};
 use serde_json::{Map, Value, json};
 use teach::SlotStyle;
 
-use super::{find, graph, taught, tokens};
-use crate::args::{CatalogShow, Picture};
+use super::{find, graph, taught};
+use crate::args::{CatalogShowArgs, GraphForm};
 use crate::failure::Failure;
 use crate::output::Output;
 
-pub fn run(file: Option<&Path>, args: &CatalogShow, output: &Output) -> Result<(), Failure> {
-    let config = find::config(file, &args.folders)?;
-    let catalog = find::catalog(&config, &args.catalog)?;
-    let entities = entities(&catalog, &args.entity)?;
-    let picture = match args.graph.unwrap_or(Picture::Mermaid) {
-        Picture::Mermaid => graph::mermaid(&catalog, &entities),
-        Picture::Svg => graph::svg(&catalog, &entities).ok_or(Failure::Undrawable)?,
+pub fn run(config_file: Option<&Path>, args: &CatalogShowArgs, output: &Output) -> Result<(), Failure> {
+    let config = find::read_config(config_file, &args.folders)?;
+    let catalog = find::find_catalog(&config, &args.catalog)?;
+    let entities = chosen_entities(&catalog, &args.entity)?;
+    let graph = match args.graph.unwrap_or(GraphForm::Mermaid) {
+        GraphForm::Mermaid => graph::mermaid(&catalog, &entities),
+        GraphForm::Svg => graph::svg(&catalog, &entities).ok_or(Failure::Undrawable)?,
     };
     if let Some(path) = &args.output {
         let unwritable = |cause| Failure::Unwritable { path: path.clone(), cause };
-        std::fs::write(path, &picture).map_err(unwritable)?;
+        std::fs::write(path, &graph).map_err(unwritable)?;
     }
     if !output.json && args.graph.is_some() && args.output.is_none() {
-        output.line(picture.trim_end());
+        output.line(graph.trim_end());
         return Ok(());
     }
     let slots = args.slots.map_or(config.teaching.slots, SlotStyle::from);
-    let shown = Shown::new(&catalog, entities, slots)?;
+    let shown = ShownCatalog::new(&catalog, entities, slots)?;
     if output.json {
-        output.value(&shown.value(args, &picture));
+        output.value(&shown.value(args, &graph));
     } else {
         output.line(&shown.text(output));
         match &args.output {
             Some(path) => output.line(&format!("\ngraph: {}", path.display())),
-            None => output.line(&format!("\n```mermaid\n{}\n```", picture.trim_end())),
+            None => output.line(&format!("\n```mermaid\n{}\n```", graph.trim_end())),
         }
     }
     for line in &shown.table.dropped {
-        output.notice(&format!("warning: a line does not check and is not taught: {line}"));
+        output.notice(&format!("warning: this line of the table is not valid, so it is not taught: {line}"));
     }
     Ok(())
 }
 
-/// Those that were asked for, in the catalog's order; all of them, where none was.
-fn entities<'a>(catalog: &'a Catalog, asked: &[String]) -> Result<Vec<&'a str>, Failure> {
-    if let Some(unknown) = asked.iter().find(|name| catalog.entity(name).is_none()) {
-        let (api, near) = (catalog.id.to_string(), similar_names(unknown, catalog.entities.keys().map(String::as_str)));
+/// Returns the entities that the arguments name, or else all of them, in the order of the catalog.
+fn chosen_entities<'a>(catalog: &'a Catalog, names: &[String]) -> Result<Vec<&'a str>, Failure> {
+    if let Some(unknown) = names.iter().find(|name| catalog.entity(name).is_none()) {
+        let near = similar_names(unknown, catalog.entities.keys().map(String::as_str));
+        let api = catalog.id.to_string();
         return Err(teach::SeedError::UnknownEntity { api, entity: unknown.clone(), near }.into());
     }
-    let wanted = |name: &&str| asked.is_empty() || asked.iter().any(|a| a == name);
-    Ok(catalog.entities.keys().map(String::as_str).filter(wanted).collect())
+    let is_chosen = |name: &&str| names.is_empty() || names.iter().any(|chosen| chosen == name);
+    Ok(catalog.entities.keys().map(String::as_str).filter(is_chosen).collect())
 }
 
-/// Each cost is two tables; a catalog of more capabilities is shown without.
-const COSTED: usize = 150;
+/// Each cost needs two tables, so a catalog with more capabilities than this is shown without costs.
+const MAX_COSTS: usize = 150;
 
-struct Shown<'a> {
+/// The content of the output, except the graph.
+struct ShownCatalog<'a> {
     catalog: &'a Catalog,
     entities: Vec<&'a str>,
     table: teach::RenderedTable,
+    /// The tokens of the whole table.
     total: usize,
+    /// The tokens of the contract in it.
     contract: usize,
-    /// What each capability adds, in the catalog's order.
+    /// The tokens of each capability, in the order of the catalog. Empty if there are too many.
     costs: Vec<(&'a str, usize)>,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> ShownCatalog<'a> {
     fn new(catalog: &'a Catalog, entities: Vec<&'a str>, slots: SlotStyle) -> Result<Self, Failure> {
         let table = taught::table(catalog, &entities, true, slots)?;
-        let mine = catalog.capabilities.values().filter(|c| entities.contains(&c.entity.as_str()));
-        let cost = |c: &'a Capability| (c.name.as_str(), taught::cost_of(catalog, &entities, &c.name, slots));
-        let costs = mine.take(COSTED + 1).map(cost).collect::<Vec<_>>();
-        let costs = if costs.len() > COSTED { Vec::new() } else { costs };
-        let contract = taught::contract(catalog, &entities, slots);
-        Ok(Self { catalog, total: tokens::count(&table.text), contract, entities, table, costs })
+        let capabilities = catalog.capabilities.values().filter(|c| entities.contains(&c.entity.as_str()));
+        let cost = |c: &'a Capability| (c.name.as_str(), taught::capability_tokens(catalog, &entities, &c.name, slots));
+        let costs = capabilities.take(MAX_COSTS + 1).map(cost).collect::<Vec<_>>();
+        let costs = if costs.len() > MAX_COSTS { Vec::new() } else { costs };
+        let contract = taught::contract_tokens(catalog, &entities, slots);
+        Ok(Self { catalog, total: taught::count_tokens(&table.text), contract, entities, table, costs })
     }
 
     fn text(&self, output: &Output) -> String {
         let catalog = self.catalog;
         let head = format!("{} {} · {}", catalog.id, catalog.version, catalog.title);
         let counts = format!(
-            "{} tokens (o200k): {} to read any table, {} for {} entities",
+            "{} tokens (o200k): {} for how to read a table, which a session is taught once, and {} for {} entities",
             self.total,
             self.contract,
             self.total.saturating_sub(self.contract),
@@ -102,16 +106,16 @@ impl<'a> Shown<'a> {
         format!("{}\n{}\n\n{counts}\n{}", output.bold(&head), self.table.text, costs.join("\n"))
     }
 
-    fn value(&self, args: &CatalogShow, picture: &str) -> Value {
+    fn value(&self, args: &CatalogShowArgs, graph_text: &str) -> Value {
         let costs: Map<String, Value> =
             self.costs.iter().map(|(name, cost)| ((*name).to_owned(), json!(cost))).collect();
-        let form = match args.graph.unwrap_or(Picture::Mermaid) {
-            Picture::Mermaid => "mermaid",
-            Picture::Svg => "svg",
+        let form = match args.graph.unwrap_or(GraphForm::Mermaid) {
+            GraphForm::Mermaid => "mermaid",
+            GraphForm::Svg => "svg",
         };
         let mut graph = json!({"form": form, "file": args.output});
         if args.output.is_none() {
-            graph["text"] = json!(picture);
+            graph["text"] = json!(graph_text);
         }
         json!({
             "id": self.catalog.id,

@@ -1,5 +1,5 @@
-//! What a fresh session is taught of a catalog, and what each capability adds to that.
-//! Invariant: the table is the one that a session gets for the same seeds; a capability costs what the table loses without it.
+//! The table that teaches a catalog to a new session, and its cost in tokens.
+//! Invariant: the table is the one that a session gets for the same seeds. A capability costs as much as the table loses without it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,25 +7,28 @@ use std::sync::Arc;
 use catalog::{Catalog, Via};
 use teach::{Catalogs, Ledger, RenderedTable, Seed, SeedError, SlotStyle, TeachRequest, render_wave};
 
-use super::tokens;
+/// Counts the tokens of a text as o200k does. The vocabulary is in the binary; reading it takes a moment at the first call.
+pub fn count_tokens(text: &str) -> usize {
+    tiktoken_rs::o200k_base_singleton().count_ordinary(text)
+}
 
-/// Of all entities.
-pub fn whole(catalog: &Catalog) -> Result<RenderedTable, SeedError> {
+/// Returns the table of all entities.
+pub fn full_table(catalog: &Catalog) -> Result<RenderedTable, SeedError> {
     let all: Vec<&str> = catalog.entities.keys().map(String::as_str).collect();
     table(catalog, &all, true, SlotStyle::default())
 }
 
-/// Of some entities; `first` also teaches how to read it.
+/// Returns the table of some entities. With `first` it begins with the contract, which says how to read a table.
 pub fn table(catalog: &Catalog, entities: &[&str], first: bool, slots: SlotStyle) -> Result<RenderedTable, SeedError> {
-    table_of(&alone(catalog), entities, first, slots)
+    table_of(&single_catalog(catalog), entities, first, slots)
 }
 
-/// The catalogs of a session that has only this one.
-pub fn alone(catalog: &Catalog) -> Catalogs {
+/// Returns the catalogs of a session that has only this one.
+pub fn single_catalog(catalog: &Catalog) -> Catalogs {
     Catalogs::from([(catalog.id.clone(), Arc::new(catalog.clone()))])
 }
 
-/// As `table`, of a catalog that need not be copied again.
+/// Returns the same table as `table`. A caller that needs many tables copies the catalog only once.
 pub fn table_of(
     catalogs: &Catalogs,
     entities: &[&str],
@@ -35,44 +38,46 @@ pub fn table_of(
     let seeds: Vec<Seed> =
         catalogs.keys().flat_map(|id| entities.iter().map(|entity| Seed::new(id.clone(), *entity))).collect();
     let extended = Ledger::default().extend(catalogs, &TeachRequest::all(&seeds))?;
-    let mut taught = render_wave(slots, &Ledger::default(), &extended.ledger, catalogs, &extended.wave);
+    let mut table = render_wave(slots, &Ledger::default(), &extended.ledger, catalogs, &extended.wave);
     if !first {
-        taught.text = taught.text.lines().filter(|line| !line.starts_with("# ")).collect::<Vec<_>>().join("\n");
+        // The lines of the contract begin with `# `.
+        table.text = table.text.lines().filter(|line| !line.starts_with("# ")).collect::<Vec<_>>().join("\n");
     }
-    Ok(taught)
+    Ok(table)
 }
 
-/// Tokens of the lines that say how to read this table and write a program, which a session pays once.
-pub fn contract(catalog: &Catalog, entities: &[&str], slots: SlotStyle) -> usize {
-    let count = |first| table(catalog, entities, first, slots).map_or(0, |taught| tokens::count(&taught.text));
+/// Counts the tokens of the contract, which says how to read this table and write a program. A session pays for it once.
+pub fn contract_tokens(catalog: &Catalog, entities: &[&str], slots: SlotStyle) -> usize {
+    let count = |first| table(catalog, entities, first, slots).map_or(0, |table| count_tokens(&table.text));
     count(true).saturating_sub(count(false))
 }
 
-/// What one capability costs, where `entities` are taught: the table of its entity, and of those whose relations it serves,
-/// with it and without it.
-pub fn cost_of(catalog: &Catalog, entities: &[&str], capability: &str, slots: SlotStyle) -> usize {
-    let Some(found) = catalog.capability(capability) else { return 0 };
-    let near: BTreeSet<&str> = served(catalog, capability).chain([found.entity.as_str()]).collect();
-    let near: Vec<&str> = near.into_iter().filter(|name| entities.contains(name)).collect();
-    let cost = |catalog: &Catalog| table(catalog, &near, false, slots).map_or(0, |taught| tokens::count(&taught.text));
+/// Counts the tokens that one capability costs if `entities` are taught: the difference that it makes to the table of its entity and
+/// of the entities whose relations it serves.
+pub fn capability_tokens(catalog: &Catalog, entities: &[&str], capability: &str, slots: SlotStyle) -> usize {
+    let Some(described) = catalog.capability(capability) else { return 0 };
+    let affected: BTreeSet<&str> = served(catalog, capability).chain([described.entity.as_str()]).collect();
+    let affected: Vec<&str> = affected.into_iter().filter(|name| entities.contains(name)).collect();
+    let cost = |catalog: &Catalog| table(catalog, &affected, false, slots).map_or(0, |table| count_tokens(&table.text));
     cost(catalog).saturating_sub(cost(&without(catalog, capability)))
 }
 
-/// Entities with a relation that is followed by this capability.
+/// Returns the entities with a relation that is followed by this capability.
 fn served<'a>(catalog: &'a Catalog, capability: &'a str) -> impl Iterator<Item = &'a str> {
     let by = move |via: &Via| matches!(via, Via::Call { capability: name, .. } if name == capability);
     catalog.entities.values().filter(move |e| e.relations.values().any(|r| by(&r.via))).map(|e| e.name.as_str())
 }
 
+/// Returns the catalog without one capability, and without the relations that need it.
 fn without(catalog: &Catalog, capability: &str) -> Catalog {
-    let mut less = catalog.clone();
-    less.capabilities.shift_remove(capability);
-    for entity in less.entities.values_mut() {
+    let mut reduced = catalog.clone();
+    reduced.capabilities.shift_remove(capability);
+    for entity in reduced.entities.values_mut() {
         entity.relations.retain(|_, r| !matches!(&r.via, Via::Call { capability: by, .. } if by == capability));
-        // A get that is gone is nobody's first.
+        // The removed capability may have been the get that the entity is read by.
         entity.primary_read = entity.primary_read.take().filter(|name| name != capability);
     }
-    less
+    reduced
 }
 
 #[cfg(test)]
@@ -85,27 +90,37 @@ mod tests {
     fn each_read_of_the_demo_costs_something_and_less_than_the_table() {
         let demo = shipped::demo().unwrap();
         let all: Vec<&str> = demo.entities.keys().map(String::as_str).collect();
-        let taught = whole(&demo).unwrap();
-        assert!(taught.dropped.is_empty(), "{:?}", taught.dropped);
-        let total = tokens::count(&taught.text);
+        let table = full_table(&demo).unwrap();
+        assert!(table.dropped.is_empty(), "{:?}", table.dropped);
+        let total = count_tokens(&table.text);
         for capability in demo.capabilities.values().filter(|c| c.kind.is_read()) {
-            let cost = cost_of(&demo, &all, &capability.name, SlotStyle::default());
+            let cost = capability_tokens(&demo, &all, &capability.name, SlotStyle::default());
             assert!(cost > 0 && cost < total, "{}: {cost} of {total}", capability.name);
         }
         assert_eq!(
-            cost_of(&demo, &["Comment"], "project_get", SlotStyle::default()),
+            capability_tokens(&demo, &["Comment"], "project_get", SlotStyle::default()),
             0,
-            "what is not taught costs nothing"
+            "a capability that is not taught costs nothing"
         );
-        let contract = contract(&demo, &all, SlotStyle::default());
+        let contract = contract_tokens(&demo, &all, SlotStyle::default());
         assert!((100..=400).contains(&contract), "{contract}");
     }
 
     #[test]
-    fn what_is_left_out_leaves_no_name_behind() {
-        let less = without(&shipped::demo().unwrap(), "ticket_list");
-        assert!(less.capability("ticket_list").is_none());
-        assert!(!less.entity("Person").unwrap().relations.contains_key("tickets"));
-        assert!(less.entity("Ticket").unwrap().relations.contains_key("comments"));
+    fn a_removed_capability_takes_its_relations_with_it() {
+        let reduced = without(&shipped::demo().unwrap(), "ticket_list");
+        assert!(reduced.capability("ticket_list").is_none());
+        assert!(!reduced.entity("Person").unwrap().relations.contains_key("tickets"));
+        assert!(reduced.entity("Ticket").unwrap().relations.contains_key("comments"));
+    }
+
+    /// The expected counts are those of the vocabulary's makers, so that the test fails for any other vocabulary.
+    #[test]
+    fn tokens_are_those_of_o200k() {
+        assert_eq!(count_tokens(""), 0);
+        assert_eq!(count_tokens("hello world"), 2);
+        assert_eq!(count_tokens("tiktoken is great!"), 6);
+        assert_eq!(count_tokens("お誕生日おめでとう"), 8);
+        assert_eq!(count_tokens("<|endoftext|>"), 7, "the text of a special token is counted as text");
     }
 }

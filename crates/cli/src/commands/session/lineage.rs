@@ -1,78 +1,69 @@
-//! `tokamak session log|fork|promote|rewind`: the way of a session's heap.
-//! Invariant: both pictures draw the same entries and edges; code is text in them, never markup.
+//! `tokamak session log`, `fork`, `promote` and `rewind`: the log of a session's heaps, as text and as a graph.
+//! Invariant: both forms of the graph draw the same entries and edges. Code is text in them, never markup.
 
 use std::path::Path;
 
-use ::session::{ForkRequest, Lineage, LineageNode, Service};
-use access::Caller;
+use app::calls::{ForkSession, PromoteSession, RewindSession, ShowLineage};
+use app::{App, Context};
 use serde_json::json;
+use server::view;
+use session::{Lineage, LineageNode};
 
-use crate::args::Picture;
-use crate::commands::catalog::drawn;
+use super::session_id;
+use crate::args::GraphForm;
+use crate::commands::catalog::draw_boxes;
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// Characters of an entry's code in a picture.
-const SHOWN: usize = 32;
+/// The characters of an entry's code that are shown.
+const SHOWN_CODE_CHARS: usize = 32;
 
-/// The log of a session of any kind, or its picture.
+/// Prints the log of a logical or a named session, or draws it.
 pub async fn log(
-    service: &Service,
+    app: &App,
     session: &str,
-    (graph, path): (Option<Picture>, Option<&Path>),
+    graph: Option<GraphForm>,
+    path: Option<&Path>,
     output: &Output,
 ) -> Result<(), Failure> {
-    let caller = Caller::local();
-    let meant = service.session_target(&caller, session).await?;
-    let lineage = service.session_lineage(&caller, &meant).await?;
+    let request = ShowLineage { session: session.to_owned() };
+    let lineage = app.call(&Context::command("show_lineage"), request).await?;
     match graph {
-        Some(form) => picture(&lineage, form, path, output)?,
-        None => show(&lineage, output),
+        Some(form) => draw(&lineage, form, path, output),
+        None => {
+            print_log(&lineage, output);
+            Ok(())
+        }
     }
+}
+
+pub async fn fork(app: &App, session: &str, intent: &str, at: Option<u64>, output: &Output) -> Result<(), Failure> {
+    let logical_session_ref = session_id(app, session).await?;
+    let request = ForkSession { logical_session_ref, intent: intent.to_owned(), at };
+    let forked = app.call(&Context::command("fork_session"), request).await?;
+    output.value_or_line(&view::json(&view::ForkView::new(&forked)), &forked.session.to_string());
     Ok(())
 }
 
-pub async fn fork(
-    service: &Service,
-    (session, intent, at): (&str, &str, Option<u64>),
-    output: &Output,
-) -> Result<(), Failure> {
-    let id = service.session_id(&Caller::local(), session).await?;
-    let asked = ForkRequest { session: id.to_string(), intent: intent.to_owned(), at };
-    let forked = service.fork_session(&Caller::local(), &asked).await?;
-    if output.json {
-        output.value(&server::view::json(&server::view::ForkView::new(&forked)));
-    } else {
-        output.line(&forked.session.to_string());
-    }
+pub async fn promote(app: &App, session: &str, output: &Output) -> Result<(), Failure> {
+    let logical_session_ref = session_id(app, session).await?;
+    app.call(&Context::command("promote_session"), PromoteSession { logical_session_ref }).await?;
+    output.value_or_line(&json!({"ok": true}), "the session may make writes now");
     Ok(())
 }
 
-pub async fn promote(service: &Service, session: &str, output: &Output) -> Result<(), Failure> {
-    let id = service.session_id(&Caller::local(), session).await?;
-    service.promote_session(&Caller::local(), &id.to_string()).await?;
-    if output.json {
-        output.value(&json!({"ok": true}))
-    } else {
-        output.line("it may write now")
-    }
+pub async fn rewind(app: &App, session: &str, index: u64, output: &Output) -> Result<(), Failure> {
+    let logical_session_ref = session_id(app, session).await?;
+    let request = RewindSession { logical_session_ref, index };
+    let entry = app.call(&Context::command("rewind_session"), request).await?;
+    let text = format!("entry {}: the head is the heap of entry {index} again, {}", entry.index, entry.output_heap);
+    output.value_or_line(&json!({"entry": view::LogEntryView::whole(&entry)}), &text);
     Ok(())
 }
 
-pub async fn rewind(service: &Service, session: &str, index: u64, output: &Output) -> Result<(), Failure> {
-    let id = service.session_id(&Caller::local(), session).await?;
-    let entry = service.rewind_session(&Caller::local(), &id.to_string(), index).await?;
+fn print_log(lineage: &Lineage, output: &Output) {
     if output.json {
-        output.value(&json!({"entry": server::view::LogEntryView::whole(&entry)}));
-    } else {
-        output.line(&format!("entry {}: back at the heap of entry {index}, {}", entry.index, entry.output_heap));
-    }
-    Ok(())
-}
-
-fn show(lineage: &Lineage, output: &Output) {
-    if output.json {
-        let entries: Vec<_> = lineage.nodes.iter().map(|node| server::view::LogEntryView::whole(&node.entry)).collect();
+        let entries: Vec<_> = lineage.nodes.iter().map(|node| view::LogEntryView::whole(&node.entry)).collect();
         let forked = lineage.forked.as_ref().map(|(session, entries)| json!({"session": session, "entries": entries}));
         output.value(&json!({"session": lineage.session, "head": lineage.head, "forked": forked, "entries": entries}));
         return;
@@ -82,14 +73,15 @@ fn show(lineage: &Lineage, output: &Output) {
     }
     for node in &lineage.nodes {
         let entry = &node.entry;
-        output.line(&format!("{:4} {} {} {}", entry.index, entry.timestamp, heap(node), code(node)));
+        output.line(&format!("{:4} {} {} {}", entry.index, entry.timestamp, heap_text(node), code_text(node)));
     }
 }
 
-fn picture(lineage: &Lineage, form: Picture, path: Option<&Path>, output: &Output) -> Result<(), Failure> {
+/// Draws the log to a file, or to standard output.
+fn draw(lineage: &Lineage, form: GraphForm, path: Option<&Path>, output: &Output) -> Result<(), Failure> {
     let text = match form {
-        Picture::Mermaid => mermaid(lineage),
-        Picture::Svg => svg(lineage).ok_or(Failure::Undrawable)?,
+        GraphForm::Mermaid => mermaid(lineage),
+        GraphForm::Svg => svg(lineage).ok_or(Failure::Undrawable)?,
     };
     match path {
         Some(path) => {
@@ -100,26 +92,28 @@ fn picture(lineage: &Lineage, form: Picture, path: Option<&Path>, output: &Outpu
     Ok(())
 }
 
-/// The heap that an entry left, and whether it is still there.
-fn heap(node: &LineageNode) -> String {
+/// Returns the heap after an entry, and whether it was removed.
+fn heap_text(node: &LineageNode) -> String {
     format!("{}{}", node.entry.output_heap.short(), if node.entry.gone { " (gone)" } else { "" })
 }
 
-/// The first words of what ran, in one line.
-fn code(node: &LineageNode) -> String {
+/// Returns the beginning of the code that ran, in one line.
+fn code_text(node: &LineageNode) -> String {
     match node.entry.rewound_to {
         Some(index) => format!("(rewound to {index})"),
-        None => node.entry.code.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(SHOWN).collect(),
+        None => {
+            node.entry.code.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(SHOWN_CODE_CHARS).collect()
+        }
     }
 }
 
-/// From each entry to the one that stood on its heap. Those that stood on nothing begin at the fork, where there is one.
+/// Returns an edge from each entry to the one that ran on its heap, as positions in `nodes`.
 fn edges(lineage: &Lineage) -> Vec<(usize, usize)> {
-    let after = |(at, node): (usize, &LineageNode)| {
+    let edge_to = |(to, node): (usize, &LineageNode)| {
         let from = lineage.nodes.iter().position(|other| Some(other.entry.index) == node.previous)?;
-        Some((from, at))
+        Some((from, to))
     };
-    lineage.nodes.iter().enumerate().filter_map(after).collect()
+    lineage.nodes.iter().enumerate().filter_map(edge_to).collect()
 }
 
 fn mermaid(lineage: &Lineage) -> String {
@@ -130,22 +124,22 @@ fn mermaid(lineage: &Lineage) -> String {
             false if node.entry.gone => ":::gone",
             false => "",
         };
-        let text = format!("{} {} {}", node.entry.index, heap(node), code(node));
-        lines.push(format!("    n{at}[\"{}\"]{class}", quoted(&text)));
+        let text = format!("{} {} {}", node.entry.index, heap_text(node), code_text(node));
+        lines.push(format!("    n{at}[\"{}\"]{class}", escape_label(&text)));
     }
     for (from, to) in edges(lineage) {
         lines.push(format!("    n{from} --> n{to}"));
     }
     if let (Some((session, entries)), false) = (&lineage.forked, lineage.nodes.is_empty()) {
-        lines.push(format!("    fork[\"{}\"] -.-> n0", quoted(&format!("{session} after {entries} entries"))));
+        lines.push(format!("    fork[\"{}\"] -.-> n0", escape_label(&format!("{session} after {entries} entries"))));
     }
     lines.push("    classDef head stroke-width:3px".to_owned());
     lines.push("    classDef gone stroke-dasharray:3".to_owned());
     lines.join("\n") + "\n"
 }
 
-/// Nothing in a label may end it.
-fn quoted(text: &str) -> String {
+/// Escapes a text, so that no character of it can end the label.
+fn escape_label(text: &str) -> String {
     text.chars()
         .map(|c| {
             if matches!(c, '"' | '<' | '>' | '&' | '#' | '`' | '\\') {
@@ -158,7 +152,7 @@ fn quoted(text: &str) -> String {
 }
 
 fn svg(lineage: &Lineage) -> Option<String> {
-    let label = |node: &LineageNode| format!("{} {}\n{}", node.entry.index, heap(node), code(node));
+    let label = |node: &LineageNode| format!("{} {}\n{}", node.entry.index, heap_text(node), code_text(node));
     let mut labels: Vec<String> = lineage.nodes.iter().map(label).collect();
     let mut edges: Vec<(usize, usize, String)> =
         edges(lineage).into_iter().map(|(from, to)| (from, to, String::new())).collect();
@@ -166,13 +160,13 @@ fn svg(lineage: &Lineage) -> Option<String> {
         edges.push((labels.len(), 0, "fork".to_owned()));
         labels.push(format!("{session}\nafter {entries} entries"));
     }
-    drawn(labels, edges)
+    draw_boxes(labels, edges)
 }
 
 #[cfg(test)]
 mod tests {
-    use ::session::LogEntry;
     use base::{Digest, Timestamp};
+    use session::LogEntry;
 
     use super::*;
 
@@ -184,11 +178,11 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_whose_heap_has_gone_says_so_in_every_form() {
+    fn an_entry_whose_heap_was_removed_says_so_in_every_form() {
         let nodes = vec![node(0, true), node(1, false)];
         let head = Some(nodes[1].entry.output_heap);
         let lineage = Lineage { session: "s".to_owned(), nodes, head, forked: None };
-        assert_eq!(heap(&lineage.nodes[0]), format!("{} (gone)", lineage.nodes[0].entry.output_heap.short()));
+        assert_eq!(heap_text(&lineage.nodes[0]), format!("{} (gone)", lineage.nodes[0].entry.output_heap.short()));
         let drawn = mermaid(&lineage);
         assert_eq!((drawn.matches("(gone)").count(), drawn.matches("]:::gone").count()), (1, 1), "{drawn}");
         assert!(drawn.contains("]:::head"), "{drawn}");

@@ -1,64 +1,92 @@
-//! `tokamak context|plan|run|session|artifact|gc`: what a host does with a session, by hand, on the data folder.
-//! Invariant: the same functions as every door; what is printed is what a model would read, or all of it as JSON.
+//! `tokamak context`, `plan`, `run`, `session`, `artifact` and `gc`: the calls of a host, made by hand on the data folder.
+//! Invariant: each command makes a request of `app::calls`. It prints the text that a model would read, or all of the answer as JSON.
 
-mod artifact;
-mod gc;
 mod lineage;
-mod open;
 mod run;
 mod show;
+mod stored;
 
-use std::future::Future;
 use std::path::Path;
-use std::sync::Arc;
 
-use ::session::{CallRecord, Service};
 use access::Caller;
-use tokio_util::sync::CancellationToken;
+use app::calls::{PlasmContext, SeedArgument};
+use app::{App, Call, Context, Rendered};
+use serde_json::json;
+use session::TaughtTable;
 
-use crate::args::{Settings, Work};
-use crate::config::Config;
+use super::with_app;
+use crate::args::{ContextArgs, Settings};
 use crate::failure::Failure;
-use crate::{log, wiring};
+use crate::output::Output;
 
-pub use artifact::artifact;
-pub use gc::{gc, pass as collect};
-pub use open::context;
 pub use run::{plan, run};
 pub use show::session;
+pub use stored::{artifact, collect, gc};
 
-/// Opens the data folder for one piece of work, and writes its trace when that is done.
-async fn with_service<T, F: Future<Output = Result<T, Failure>>>(
-    (file, work): (Option<&Path>, &Work),
-    task: impl FnOnce(Arc<Service>) -> F,
-) -> Result<T, Failure> {
-    log::init("error");
-    let settings = Settings {
-        data: work.data.clone(),
-        keep: work.keep.clone(),
-        catalogs: work.catalogs.clone(),
-        no_demo: work.no_demo,
-        ..Settings::default()
+/// `tokamak context`: opens a session, or teaches it more.
+pub async fn context(config_file: Option<&Path>, args: &ContextArgs, output: &Output) -> Result<(), Failure> {
+    let request = PlasmContext {
+        intent: args.intent.clone(),
+        seeds: args.seeds.iter().map(|text| parse_seed(text)).collect::<Result<_, _>>()?,
+        ranked_capabilities: args.ranked.clone(),
+        replay: args.replay,
+        refresh: args.refresh,
     };
-    let config = Config::read(file, &settings)?;
-    let stop = CancellationToken::new();
-    let service = wiring::app(&config, &stop).await?.app.service().clone();
-    let done = task(service.clone()).await;
-    let written = service.write_traces().await;
-    stop.cancel();
-    let done = done?;
-    written?;
-    Ok(done)
+    with_app(config_file, Settings::from(&args.service), async |app| {
+        let Rendered { value: opened, text } = call_with_text(&app, "context", request, server::text::opened).await?;
+        if !output.json {
+            output.line(&text);
+            return Ok(());
+        }
+        let table = match &opened.taught {
+            TaughtTable::Text(table) => Some(table),
+            TaughtTable::Unchanged { .. } => None,
+        };
+        output.value(&json!({
+            "logical_session_ref": opened.slot.to_string(),
+            "logical_session_id": opened.session,
+            "prompt_hash": opened.execute.prompt_hash,
+            "session": opened.execute.session_id,
+            "domain_revision": opened.revision,
+            "reused": opened.reused,
+            "new_symbol_space": opened.continuity.new_symbol_space,
+            "stale_binding_recovered": opened.continuity.previous_execute.is_some(),
+            "table": table,
+        }));
+        Ok(())
+    })
+    .await
 }
 
-/// Adds a call that a person made to its session's trace.
-fn traced(
-    service: &Service,
-    session: &str,
-    (call, started, tool): (CallRecord, base::Timestamp, &str),
-    (outcome, text): (&str, &str),
-) {
-    let ms = service.now().0 - started.0;
-    let call = CallRecord { at: started.0, ms, tool: tool.to_owned(), outcome: outcome.to_owned(), ..call };
-    service.record(&Caller::local(), session, call.with_answer(text));
+/// Parses `api:Entity`, which may be followed by the names of writes: `api:Entity:write:other`.
+fn parse_seed(text: &str) -> Result<SeedArgument, Failure> {
+    let mut parts = text.split(':').map(str::to_owned);
+    match (parts.next(), parts.next()) {
+        (Some(api), Some(entity)) if !api.is_empty() && !entity.is_empty() => {
+            Ok(SeedArgument { api, entity, capabilities: parts.collect() })
+        }
+        _ => Err(Failure::Usage(format!("--seed {text}: write it as api:Entity, such as demo:Ticket"))),
+    }
+}
+
+/// Runs a use case and renders its answer as a model would read it. The trace of the session keeps that text.
+///
+/// `command` is the name that the trace shows.
+async fn call_with_text<C: Call>(
+    app: &App,
+    command: &'static str,
+    call: C,
+    text: impl FnOnce(&C::Answer) -> String,
+) -> Result<Rendered<C::Answer>, Failure> {
+    let context = Context::command(command);
+    let rendered = app.call_with(&context, call, |_, result| {
+        let text = result.as_ref().map(text).unwrap_or_default();
+        Rendered { text: text.clone(), value: result.map(|value| Rendered { value, text }) }
+    });
+    Ok(rendered.await?)
+}
+
+/// Returns the id of a session that is named by its slot, its id or its intent.
+async fn session_id(app: &App, reference: &str) -> Result<String, Failure> {
+    Ok(app.service().session_id(&Caller::local(), reference).await?.to_string())
 }

@@ -1,43 +1,35 @@
-//! `tokamak plan` and `tokamak run`.
-//! Invariant: a run in which a step failed prints all that succeeded and fails; a plan that needs a review runs only when asked to.
+//! `tokamak plan` and `tokamak run`: plans a program, and runs one.
+//! Invariant: if a step failed, the results of the other steps are printed and the command fails. A plan that needs a review runs
+//! only with `--commit` or `--force`.
 
 use std::io::Read;
 use std::path::Path;
-use std::sync::Arc;
 
-use ::session::{CallRecord, DetachedRun, PlanRequest, RunAnswer, RunRequest, RunResult, Service};
-use access::Caller;
+use app::calls::{Plasm, PlasmRun, WatchOperation};
+use app::{App, Context, Rendered};
 use indicatif::ProgressBar;
 use serde_json::json;
+use session::{DetachedRun, ResourceUri, RunAnswer, RunResult};
 
-use super::{traced, with_service};
-use crate::args::{Plan, Run};
+use super::{call_with_text, session_id, with_app};
+use crate::args::{PlanArgs, RunArgs, Settings};
 use crate::config;
 use crate::failure::Failure;
 use crate::output::Output;
 
-pub async fn plan(file: Option<&Path>, args: &Plan, output: &Output) -> Result<(), Failure> {
-    let program = program(args)?.ok_or_else(|| Failure::Session(::session::Error::NoProgram))?;
-    with_service((file, &args.work), async |service| {
-        let (started, session) = (service.now(), of(&service, &args.session).await?);
-        let request = PlanRequest { session: session.clone(), program: program.clone() };
-        let call = CallRecord::default().with_program(&program);
-        let planned = match service.plan(&Caller::local(), &request).await {
-            Ok(planned) => planned,
-            Err(error) => {
-                traced(&service, &session, (call, started, "plan"), (error.code(), ""));
-                return Err(error.into());
-            }
-        };
-        let text = server::text::planned(&planned, &program);
-        traced(&service, &session, (call.with_plan(&planned), started, "plan"), ("ok", &text));
+pub async fn plan(config_file: Option<&Path>, args: &PlanArgs, output: &Output) -> Result<(), Failure> {
+    let program = read_program(args)?;
+    with_app(config_file, Settings::from(&args.service), async |app| {
+        let logical_session_ref = session_to_use(&app, &args.session).await?;
+        let request = Plasm { logical_session_ref, program: program.clone(), reasoning: None };
+        let as_text = |planned: &_| server::text::planned(planned, &program);
+        let Rendered { value: planned, text } = call_with_text(&app, "plan", request, as_text).await?;
         if output.json {
-            let number = planned.number.map(|n| ::session::ResourceUri::plan(planned.slot, n));
             output.value(&json!({
                 "logical_session_ref": planned.slot.to_string(),
                 "dry_verdict": planned.plan.verdict,
                 "plan_commit_ref": planned.commit,
-                "plan_uri": number,
+                "plan_uri": planned.number.map(|number| ResourceUri::plan(planned.slot, number)),
                 "plan": planned.plan,
             }));
         } else {
@@ -48,119 +40,121 @@ pub async fn plan(file: Option<&Path>, args: &Plan, output: &Output) -> Result<(
     .await
 }
 
-pub async fn run(file: Option<&Path>, args: &Run, output: &Output) -> Result<(), Failure> {
-    let program = if args.commit.is_some() && args.plan.program.is_none() && args.plan.file.is_none() {
-        None
-    } else {
-        program(&args.plan)?
-    };
-    with_service((file, &args.plan.work), async |service| {
-        let (started, session) = (service.now(), of(&service, &args.plan.session).await?);
-        let call =
-            CallRecord::default().with_program(program.as_deref().or(args.commit.as_deref()).unwrap_or_default());
-        let request = RunRequest {
-            session: session.clone(),
+pub async fn run(config_file: Option<&Path>, args: &RunArgs, output: &Output) -> Result<(), Failure> {
+    let has_program = args.plan.program.is_some() || args.plan.file.is_some();
+    // With a commit and no program, standard input is not read: it may be a terminal, or belong to a script.
+    let program = if args.commit.is_some() && !has_program { None } else { Some(read_program(&args.plan)?) };
+    with_app(config_file, Settings::from(&args.plan.service), async |app| {
+        let logical_session_ref = session_to_use(&app, &args.plan.session).await?;
+        let request = PlasmRun {
+            logical_session_ref: logical_session_ref.clone(),
             program,
             plan_commit_ref: args.commit.clone(),
             force: args.force,
             request_id: args.request_id.clone(),
-            wait: None,
+            ..PlasmRun::default()
         };
-        let ended = match service.run(&Caller::local(), &request).await {
-            Ok(RunAnswer::Running(operation)) if args.wait => wait(&service, &session, operation, output).await,
-            other => other,
-        };
-        match ended {
-            Ok(RunAnswer::Finished(ran)) => {
-                let text = server::text::run(&ran, service.limits().shown_chars).text;
-                traced(&service, &session, (call.with_run(&ran), started, "run"), ("ok", &text));
-                print(&ran, &text, output)
-            }
-            Ok(RunAnswer::Running(operation)) => {
-                let text = server::text::running(&operation);
-                traced(&service, &session, (call, started, "run"), ("ok", &text));
-                if output.json {
-                    output.value(&json!({"state": "running", "handle": operation.handle}));
-                } else {
-                    output.line(&text);
-                }
+        let mut answer = call_run(&app, request).await?;
+        if let (RunAnswer::Running(operation), true) = (&answer.value, args.wait) {
+            answer = wait_for_end(&app, &logical_session_ref, operation.clone(), output).await?;
+        }
+        match answer.value {
+            RunAnswer::Finished(run) => print_result(&run, &answer.text, output),
+            RunAnswer::Running(operation) => {
+                let value = json!({"state": "running", "handle": operation.handle});
+                output.value_or_line(&value, &answer.text);
                 Ok(())
-            }
-            Err(error) => {
-                traced(&service, &session, (call, started, "run"), (error.code(), ""));
-                Err(error.into())
             }
         }
     })
     .await
 }
 
-fn print(ran: &RunResult, text: &str, output: &Output) -> Result<(), Failure> {
-    if output.json {
-        let mut value = server::result_json(ran);
-        value["artifact"] = json!(::session::ResourceUri::run(ran.slot, ran.number));
-        output.value(&value);
-    } else {
-        output.line(text);
-        if output.terminal() {
-            output.notice(&format!("\n{}", ::session::ResourceUri::run(ran.slot, ran.number)));
-        }
-    }
-    let failed = ran.outcome.returns.iter().filter(|r| r.result.is_err()).count();
-    if failed == 0 {
-        Ok(())
-    } else {
-        Err(Failure::Found(format!("{failed} of {} results failed", ran.outcome.returns.len())))
-    }
+async fn call_run(app: &App, request: PlasmRun) -> Result<Rendered<RunAnswer>, Failure> {
+    let shown_chars = app.service().limits().shown_chars;
+    let as_text = |answer: &RunAnswer| match answer {
+        RunAnswer::Finished(run) => server::text::run(run, shown_chars).text,
+        RunAnswer::Running(operation) => server::text::running(operation),
+    };
+    call_with_text(app, "run", request, as_text).await
 }
 
-/// Asks again until there is a result, and says how far it is to whoever looks.
-async fn wait(
-    service: &Arc<Service>,
+/// Waits until a detached run ends, and shows its progress on a terminal.
+async fn wait_for_end(
+    app: &App,
     session: &str,
     mut operation: DetachedRun,
     output: &Output,
-) -> Result<RunAnswer, ::session::Error> {
+) -> Result<Rendered<RunAnswer>, Failure> {
     let bar = if output.terminal() && !output.json { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
     loop {
-        bar.set_message(format!(
-            "{} · step {} of {}",
-            operation.handle, operation.progress.steps_done, operation.progress.steps
-        ));
+        let handle = operation.handle.clone();
+        bar.set_message(format!("{handle} · step {} of {}", operation.progress.steps_done, operation.progress.steps));
         bar.tick();
-        let program = Some(format!("wait({})", operation.handle));
-        let request = RunRequest { session: session.to_owned(), program, ..RunRequest::default() };
-        match service.run(&Caller::local(), &request).await? {
-            RunAnswer::Running(again) => operation = again,
-            finished => {
+        let watch = WatchOperation { session: session.to_owned(), handle: handle.clone(), seen: Some(operation) };
+        if let Ok(RunAnswer::Running(changed)) = app.call(&Context::command("watch_operation"), watch).await {
+            operation = changed;
+            continue;
+        }
+        // The run has ended or failed. It is asked for once more, because a trace lists runs but not watches.
+        let request = PlasmRun {
+            logical_session_ref: session.to_owned(),
+            program: Some(format!("wait({handle})")),
+            ..PlasmRun::default()
+        };
+        let answer = call_run(app, request).await?;
+        match &answer.value {
+            RunAnswer::Running(unfinished) => operation = unfinished.clone(),
+            RunAnswer::Finished(_) => {
                 bar.finish_and_clear();
-                return Ok(finished);
+                return Ok(answer);
             }
         }
     }
 }
 
-/// The session that is meant, by its id: a slot and an intent lead to it as well.
-async fn of(service: &Service, reference: &str) -> Result<String, Failure> {
-    let id = service.session_id(&Caller::local(), reference).await.map_err(|error| match error {
-        ::session::Error::UnknownSlot { .. } if reference == "s0" => Failure::Usage(
-            "there is no session yet; open one first: tokamak context \"the task\" --seed demo:Ticket".to_owned(),
-        ),
-        other => other.into(),
-    })?;
-    Ok(id.to_string())
+fn print_result(run: &RunResult, text: &str, output: &Output) -> Result<(), Failure> {
+    let artifact = ResourceUri::run(run.slot, run.number);
+    if output.json {
+        let mut value = server::result_json(run);
+        value["artifact"] = json!(artifact);
+        output.value(&value);
+    } else {
+        output.line(text);
+        if output.terminal() {
+            output.notice(&format!("\n{artifact}"));
+        }
+    }
+    let failed = run.outcome.returns.iter().filter(|returned| returned.result.is_err()).count();
+    if failed == 0 {
+        Ok(())
+    } else {
+        Err(Failure::Found(format!("{failed} of {} results failed", run.outcome.returns.len())))
+    }
 }
 
-fn program(args: &Plan) -> Result<Option<String>, Failure> {
+/// Returns the id of the session that a program is for. A new user has no `s0` yet, so that error says how to open it.
+async fn session_to_use(app: &App, reference: &str) -> Result<String, Failure> {
+    match session_id(app, reference).await {
+        Err(Failure::Call(app::Error::Session(session::Error::UnknownSlot { .. }))) if reference == "s0" => {
+            let hint = "there is no session yet; open one first: tokamak context \"the task\" --seed demo:Ticket";
+            Err(Failure::Usage(hint.to_owned()))
+        }
+        result => result,
+    }
+}
+
+/// Reads the program from the argument, from the file, or else from standard input.
+fn read_program(args: &PlanArgs) -> Result<String, Failure> {
     match (&args.program, &args.file) {
-        (Some(program), _) => Ok(Some(program.clone())),
-        (None, Some(path)) if path != Path::new("-") => config::read_text(path).map(Some),
+        (Some(program), _) => Ok(program.clone()),
+        (None, Some(path)) if path != Path::new("-") => config::read_text(path),
         _ => {
             let mut bytes = Vec::new();
-            let from = Path::new("standard input");
-            let unreadable = |cause| Failure::Unreadable { path: from.to_owned(), cause };
+            let path = Path::new("standard input");
+            let unreadable = |cause| Failure::Unreadable { path: path.to_owned(), cause };
             std::io::stdin().read_to_end(&mut bytes).map_err(unreadable)?;
-            config::text_of(from, bytes).map(Some)
+            config::text_of(path, bytes)
         }
     }
 }

@@ -1,104 +1,97 @@
-//! `tokamak session list|show|rm`, and what leads to the others.
-//! Invariant: looking changes nothing.
+//! `tokamak session`: lists, shows and removes sessions. The actions on their logs and heaps are in `lineage`.
+//! Invariant: `list` and `show` change nothing.
 
 use std::path::Path;
 
-use ::session::{CallRecord, NamedSession, SessionTarget, SessionView};
-use access::Caller;
+use app::calls::{ListLogicalSessions, RemoveSession, SessionListing, ShowTrace, ShownTrace};
+use app::{App, Context};
 use base::Timestamp;
 use serde_json::{Value, json};
+use session::{CallRecord, NamedSession, SessionView};
 
-use super::super::catalog::count;
-use super::{lineage, with_service};
-use crate::args::{SessionAction, Sessions};
+use super::super::catalog::count_tokens;
+use super::{lineage, with_app};
+use crate::args::{SessionAction, SessionsArgs, Settings};
 use crate::failure::Failure;
 use crate::output::Output;
 
-pub async fn session(file: Option<&Path>, args: &Sessions, output: &Output) -> Result<(), Failure> {
-    let me = Caller::local();
-    with_service((file, &args.work), async |service| {
-        match &args.action {
-            SessionAction::List => {
-                let (sessions, named) = (service.list_sessions(&me).await?, service.named_sessions(&me).await?);
-                if output.json {
-                    output.value(&json!({"sessions": sessions, "named": named}));
-                } else if sessions.is_empty() && named.is_empty() {
-                    output.line("there are no sessions; `tokamak context INTENT --seed API:ENTITY` opens one");
-                } else {
-                    sessions.iter().for_each(|view| output.line(&line(view, output)));
-                    named.iter().for_each(|session| output.line(&named_line(session, output)));
-                }
-            }
-            SessionAction::Show { session, graph: Some(form) } => {
-                lineage::log(&service, session, (Some(*form), None), output).await?;
-            }
-            SessionAction::Log { session, graph, output: path } => {
-                lineage::log(&service, session, (*graph, path.as_deref()), output).await?;
-            }
-            SessionAction::Fork { session, intent, at } => {
-                lineage::fork(&service, (session, intent, *at), output).await?;
-            }
-            SessionAction::Promote { session } => lineage::promote(&service, session, output).await?,
-            SessionAction::Rewind { session, index } => lineage::rewind(&service, session, *index, output).await?,
-            SessionAction::Show { session, graph: None } => {
-                let view = service.session_view(&me, session).await?;
-                let calls = service.trace(&me, session).await?;
-                if output.json {
-                    let calls: Vec<Value> = calls.iter().map(counted).collect();
-                    output.value(&json!({"session": view, "calls": calls}));
-                } else {
-                    show(&view, &calls, output);
-                }
-            }
-            SessionAction::Rm { session } => {
-                let removed = match service.session_target(&me, session).await? {
-                    SessionTarget::Named(name) => {
-                        service.remove_named_session(&me, &name).await?;
-                        name
-                    }
-                    _ => service.remove_session(&me, session).await?.to_string(),
-                };
-                if output.json {
-                    output.value(&json!({"removed": removed}));
-                } else {
-                    output.line(&format!("removed {removed}"));
-                }
-            }
-        }
-        Ok(())
-    })
-    .await
+pub async fn session(config_file: Option<&Path>, args: &SessionsArgs, output: &Output) -> Result<(), Failure> {
+    with_app(config_file, Settings::from(&args.service), async |app| act(&app, &args.action, output).await).await
 }
 
-fn counted(call: &CallRecord) -> Value {
+async fn act(app: &App, action: &SessionAction, output: &Output) -> Result<(), Failure> {
+    match action {
+        SessionAction::List => {
+            let request = ListLogicalSessions { with_named: true };
+            let SessionListing { sessions, named } =
+                app.call(&Context::command("list_logical_sessions"), request).await?;
+            if output.json {
+                output.value(&json!({"sessions": sessions, "named": named}));
+            } else if sessions.is_empty() && named.is_empty() {
+                output.line("there are no sessions; `tokamak context INTENT --seed API:ENTITY` opens one");
+            } else {
+                sessions.iter().for_each(|session| output.line(&session_line(session, output)));
+                named.iter().for_each(|session| output.line(&named_session_line(session, output)));
+            }
+        }
+        SessionAction::Show { session, graph: None } => {
+            let request = ShowTrace { reference: session.clone() };
+            let ShownTrace { session, calls } = app.call(&Context::command("show_trace"), request).await?;
+            if output.json {
+                let calls: Vec<Value> = calls.iter().map(call_value).collect();
+                output.value(&json!({"session": session, "calls": calls}));
+            } else {
+                print_session(&session, &calls, output);
+            }
+        }
+        SessionAction::Show { session, graph: Some(form) } => {
+            lineage::log(app, session, Some(*form), None, output).await?;
+        }
+        SessionAction::Log { session, graph, output: path } => {
+            lineage::log(app, session, *graph, path.as_deref(), output).await?;
+        }
+        SessionAction::Fork { session, intent, at } => lineage::fork(app, session, intent, *at, output).await?,
+        SessionAction::Promote { session } => lineage::promote(app, session, output).await?,
+        SessionAction::Rewind { session, index } => lineage::rewind(app, session, *index, output).await?,
+        SessionAction::Rm { session } => {
+            let request = RemoveSession { session: session.clone() };
+            let removed = app.call(&Context::command("remove_session"), request).await?;
+            output.value_or_line(&json!({"removed": removed}), &format!("removed {removed}"));
+        }
+    }
+    Ok(())
+}
+
+/// Returns a call as JSON, with the number of tokens of its answer.
+fn call_value(call: &CallRecord) -> Value {
     let mut value = json!(call);
-    value["answer_tokens"] = if call.answer.is_empty() { Value::Null } else { json!(count(&call.answer)) };
+    value["answer_tokens"] = if call.answer.is_empty() { Value::Null } else { json!(count_tokens(&call.answer)) };
     value
 }
 
-fn line(view: &SessionView, output: &Output) -> String {
-    let slot = view.slot.map_or_else(|| "-".to_owned(), |slot| slot.to_string());
+fn session_line(session: &SessionView, output: &Output) -> String {
+    let slot = session.slot.map_or_else(|| "-".to_owned(), |slot| slot.to_string());
     let entities =
-        view.space.as_ref().map_or_else(|| "expired".to_owned(), |s| format!("{} entities", s.entities.len()));
-    let intent = if view.intent.is_empty() { "(no intent)" } else { &view.intent };
-    let numbers = format!("{entities}, {} runs{}", view.runs, in_javascript(view.js_entries));
-    format!("{:4} {}  {}  {}  {numbers}", slot, view.logical_session_id, view.used, output.bold(intent))
+        session.space.as_ref().map_or_else(|| "expired".to_owned(), |s| format!("{} entities", s.entities.len()));
+    let intent = if session.intent.is_empty() { "(no intent)" } else { &session.intent };
+    let numbers = format!("{entities}, {} runs{}", session.runs, js_runs_text(session.js_entries));
+    format!("{:4} {}  {}  {}  {numbers}", slot, session.logical_session_id, session.used, output.bold(intent))
 }
 
-fn in_javascript(entries: u64) -> String {
+fn js_runs_text(entries: u64) -> String {
     if entries == 0 { String::new() } else { format!(", {entries} of JavaScript") }
 }
 
-/// One that a connection is named by has neither slot nor intent.
-fn named_line(session: &NamedSession, output: &Output) -> String {
-    let numbers = format!("named, 0 runs{}", in_javascript(session.js_entries));
+/// Returns the line of a session that connections name. It has neither a slot nor an intent.
+fn named_session_line(session: &NamedSession, output: &Output) -> String {
+    let numbers = format!("named, 0 runs{}", js_runs_text(session.js_entries));
     format!("-    {}  {}  {numbers}", output.bold(&session.name), session.used)
 }
 
-fn show(view: &SessionView, calls: &[CallRecord], output: &Output) {
-    output.line(&line(view, output));
-    output.line(&format!("opened    {}", view.created));
-    match &view.space {
+fn print_session(session: &SessionView, calls: &[CallRecord], output: &Output) {
+    output.line(&session_line(session, output));
+    output.line(&format!("opened    {}", session.created));
+    match &session.space {
         Some(space) => {
             output.line(&format!("execute   {} / {}", space.execute.prompt_hash.short(), space.execute.session_id));
             output.line(&format!("table     revision {}, {}", space.revision, space.entities.join(", ")));
@@ -106,12 +99,12 @@ fn show(view: &SessionView, calls: &[CallRecord], output: &Output) {
                 output.line(&format!("catalog   {id} {}", digest.short()));
             }
         }
-        None => output.line("execute   expired; the next context call opens a new one"),
+        None => output.line("execute   expired; the next `tokamak context` with this intent opens a new one"),
     }
     output.line(&format!("calls     {}", calls.len()));
     for call in calls {
         let tokens = match (call.answer.is_empty(), call.answer_chars) {
-            (false, _) => format!(", {} tokens", count(&call.answer)),
+            (false, _) => format!(", {} tokens", count_tokens(&call.answer)),
             (true, 0) => String::new(),
             (true, chars) => format!(", {chars} characters"),
         };

@@ -1,5 +1,5 @@
-//! The graph as a Mermaid entity-relationship diagram.
-//! Invariant: whatever a catalog's names are made of, the text stays a diagram.
+//! Draws the graph as a Mermaid entity-relationship diagram.
+//! Invariant: the text is a diagram, whatever characters the names of a catalog have.
 
 use catalog::{Catalog, Type};
 
@@ -22,7 +22,7 @@ pub fn mermaid(catalog: &Catalog, entities: &[&str]) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Choices would not fit into a box.
+/// Returns a short name of a type. The choices of a select would not fit into a box.
 fn type_name(kind: &Type) -> String {
     match kind {
         Type::Select(_) => "select".to_owned(),
@@ -31,7 +31,7 @@ fn type_name(kind: &Type) -> String {
     }
 }
 
-/// What Mermaid reads as one name.
+/// Returns a name with only the characters that Mermaid accepts in one.
 fn word(name: &str) -> String {
     let plain: String =
         name.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' }).collect();
@@ -45,18 +45,18 @@ mod tests {
     use crate::shipped;
 
     #[test]
-    fn the_demo_as_text() {
+    fn the_demo_is_drawn_as_text() {
         let demo = shipped::demo().unwrap();
         let text = mermaid(&demo, &["Ticket", "Comment"]);
-        let wanted = "erDiagram\n    Ticket {\n        Project project PK\n        int number PK\n    }\n    Comment {\n        \
+        let expected = "erDiagram\n    Ticket {\n        Project project PK\n        int number PK\n    }\n    Comment {\n        \
                       int id PK\n    }\n    Ticket ||--o{ Comment : \"comments\"\n";
-        assert_eq!(text, wanted);
+        assert_eq!(text, expected);
         let all: Vec<&str> = demo.entities.keys().map(String::as_str).collect();
         assert!(mermaid(&demo, &all).contains("    Ticket }o--o| Person : \"reporter\"\n"));
     }
 
     #[test]
-    fn any_name_is_one_word() {
+    fn any_name_becomes_one_word() {
         assert_eq!(word("Ticket"), "Ticket");
         assert_eq!(word("a b{c}\"é"), "a_b_c___");
         assert_eq!(word("1x"), "x1x");

@@ -1,5 +1,5 @@
 //! The entities of a catalog as a graph: nodes with their keys, edges with the names of relations.
-//! Invariant: both forms draw the same edges; only what is between the entities asked for is drawn.
+//! Invariant: both forms draw the same edges, and only those between the chosen entities.
 
 mod mermaid;
 mod svg;
@@ -7,13 +7,14 @@ mod svg;
 use catalog::{Catalog, Entity};
 
 pub use mermaid::mermaid;
-pub use svg::{drawn, svg};
+pub use svg::{draw_boxes, svg};
 
 /// A relation between two drawn entities.
 struct Edge<'a> {
     from: &'a str,
     to: &'a str,
     name: &'a str,
+    /// Whether the relation leads to many entities.
     many: bool,
 }
 
@@ -22,8 +23,8 @@ fn nodes<'a>(catalog: &'a Catalog, entities: &'a [&'a str]) -> impl Iterator<Ite
 }
 
 fn edges<'a>(catalog: &'a Catalog, entities: &'a [&'a str]) -> Vec<Edge<'a>> {
-    let of = |entity: &'a Entity| {
+    let edges_of = |entity: &'a Entity| {
         entity.relations.values().map(move |r| Edge { from: &entity.name, to: &r.target, name: &r.name, many: r.many })
     };
-    nodes(catalog, entities).flat_map(of).filter(|edge| entities.contains(&edge.to)).collect()
+    nodes(catalog, entities).flat_map(edges_of).filter(|edge| entities.contains(&edge.to)).collect()
 }

@@ -1,5 +1,5 @@
-//! The graph as a picture.
-//! Invariant: names are text in it, never markup; edges between the same two entities are drawn as one.
+//! Draws the graph as an SVG picture.
+//! Invariant: names are text in it, never markup. Edges between the same two entities are drawn as one.
 
 use std::collections::BTreeMap;
 
@@ -14,46 +14,46 @@ use layout::topo::layout::VisualGraph;
 
 use super::{edges, nodes};
 
-/// Entities, and pairs of them with relations, that are laid out within a second or two; twice as many take minutes.
-const MOST: usize = 150;
+/// The largest number of boxes, and of edges. So many are laid out within a second or two; twice as many take minutes.
+const MAX_BOXES: usize = 150;
 
-/// `None` where the graph is too large, or the layout gives up, as it may on a shape that its authors did not think of.
+/// Draws entities of a catalog. `None` if the graph is too large, or the layout library panics on its shape.
 pub fn svg(catalog: &Catalog, entities: &[&str]) -> Option<String> {
     let labels: Vec<(&str, String)> = nodes(catalog, entities).map(|e| (e.name.as_str(), label(e))).collect();
     let mut names: BTreeMap<(usize, usize), Vec<String>> = BTreeMap::new();
-    let at = |name: &str| labels.iter().position(|(node, _)| *node == name);
+    let position = |name: &str| labels.iter().position(|(node, _)| *node == name);
     for edge in edges(catalog, entities) {
-        let (Some(from), Some(to)) = (at(edge.from), at(edge.to)) else { continue };
+        let (Some(from), Some(to)) = (position(edge.from), position(edge.to)) else { continue };
         let many = if edge.many { " *" } else { "" };
         names.entry((from, to)).or_default().push(format!("{}{many}", edge.name));
     }
     let labels: Vec<String> = labels.into_iter().map(|(_, label)| label).collect();
     let edges: Vec<(usize, usize, String)> =
         names.into_iter().map(|((from, to), names)| (from, to, names.join(", "))).collect();
-    drawn(labels, edges)
+    draw_boxes(labels, edges)
 }
 
-/// Boxes with these labels, and arrows between them.
-pub fn drawn(labels: Vec<String>, edges: Vec<(usize, usize, String)>) -> Option<String> {
-    if labels.len() > MOST || edges.len() > MOST {
+/// Draws boxes with these labels, and arrows between them. `None` if the graph is too large or the layout library panics.
+pub fn draw_boxes(labels: Vec<String>, edges: Vec<(usize, usize, String)>) -> Option<String> {
+    if labels.len() > MAX_BOXES || edges.len() > MAX_BOXES {
         return None;
     }
-    std::panic::catch_unwind(move || draw(&labels, &edges)).ok()
+    std::panic::catch_unwind(move || lay_out(&labels, &edges)).ok()
 }
 
-/// The name, and the key under it.
+/// Returns the name of an entity, and its key on the next line.
 fn label(entity: &Entity) -> String {
     format!("{}\n{}", entity.name, entity.key.join(", "))
 }
 
-fn draw(labels: &[String], edges: &[(usize, usize, String)]) -> String {
+fn lay_out(labels: &[String], edges: &[(usize, usize, String)]) -> String {
     let mut graph = VisualGraph::new(Orientation::LeftToRight);
-    let look = StyleAttr::new(Color::fast("black"), 1, Some(Color::fast("white")), 6, 15);
+    let style = StyleAttr::new(Color::fast("black"), 1, Some(Color::fast("white")), 6, 15);
     let mut handles = Vec::with_capacity(labels.len());
     for label in labels {
         let widest = label.lines().map(|line| line.chars().count()).max().unwrap_or(1);
         let size = Point::new(24. + 9. * widest as f64, 56.);
-        let node = Element::create(ShapeKind::new_box(label), look.clone(), Orientation::LeftToRight, size);
+        let node = Element::create(ShapeKind::new_box(label), style.clone(), Orientation::LeftToRight, size);
         handles.push(graph.add_node(node));
     }
     for (from, to, name) in edges {
@@ -71,7 +71,7 @@ mod tests {
     use crate::shipped;
 
     #[test]
-    fn the_demo_as_a_picture() {
+    fn the_demo_is_drawn_as_a_picture() {
         let demo = shipped::demo().unwrap();
         let all: Vec<&str> = demo.entities.keys().map(String::as_str).collect();
         let picture = svg(&demo, &all).unwrap();
@@ -79,28 +79,28 @@ mod tests {
         for text in ["Ticket", "project, number", "comments *", "owner, reporter", "lead"] {
             assert!(picture.contains(text), "{text} is not in {picture}");
         }
-        assert_eq!(picture, svg(&demo, &all).unwrap(), "the same each time");
+        assert_eq!(picture, svg(&demo, &all).unwrap(), "two pictures of one graph differ");
     }
 
     #[test]
     fn names_are_never_markup() {
-        let picture = draw(&["<script>&\n\"x\"".to_owned(), "b\nid".to_owned()], &[(0, 1, "<a> & b".to_owned())]);
+        let picture = lay_out(&["<script>&\n\"x\"".to_owned(), "b\nid".to_owned()], &[(0, 1, "<a> & b".to_owned())]);
         assert!(!picture.contains("<script") && !picture.contains("<a>") && picture.contains("&lt;a&gt; &amp; b"));
     }
 
     #[test]
-    fn what_would_take_minutes_is_refused() {
+    fn a_graph_whose_layout_would_take_minutes_is_refused() {
         let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../catalogs/demo.yaml")).unwrap();
         let mut demo = catalog::read("demo.yaml", &text).unwrap();
         let person = demo.entity("Person").unwrap().clone();
-        for n in 0..MOST {
+        for n in 0..MAX_BOXES {
             demo.entities.insert(format!("Person{n}"), Entity { name: format!("Person{n}"), ..person.clone() });
         }
         let all: Vec<&str> = demo.entities.keys().map(String::as_str).collect();
         assert!(svg(&demo, &all).is_none() && svg(&demo, &all[..4]).is_some());
     }
 
-    /// Rings, stars, loops on one node, nodes that hang on nothing: whatever a catalog can be.
+    /// Random graphs include rings, stars, loops on one node, and nodes without edges, as catalogs do.
     #[test]
     fn any_graph_is_drawn() {
         let mut seed = 7_u64;
@@ -115,7 +115,7 @@ mod tests {
                     (0..next(3 * nodes)).map(|_| (next(nodes), next(nodes), "relation".to_owned())).collect();
                 edges.sort();
                 edges.dedup();
-                assert!(draw(&labels, &edges).contains("</svg>"));
+                assert!(lay_out(&labels, &edges).contains("</svg>"));
             }
         }
     }

@@ -1,103 +1,101 @@
-//! `tokamak catalog import`: a specification as a draft of a catalog, and what became of each of its operations.
-//! Invariant: the draft is written only when it loads; the report says every operation that is not in it, and why.
+//! `tokamak catalog import`: makes a draft of a catalog from a specification, and reports each operation that is not mapped.
+//! Invariant: the draft is written only if the catalog reader accepts it. The report has every operation that is not in it, and why.
 
-mod learn;
-mod many;
+mod batch;
 mod print;
 mod source;
+mod teaching_cost;
 
 use std::path::Path;
 
 use import::{Import, Options};
 use serde_json::json;
 
-use self::learn::Learned;
-use crate::args::{CatalogImport, ImportKind};
+use self::teaching_cost::TeachingCost;
+use crate::args::{CatalogImportArgs, ImportKind};
 use crate::failure::Failure;
 use crate::output::Output;
 
-pub async fn run(file: Option<&Path>, kind: &ImportKind, output: &Output) -> Result<(), Failure> {
+pub async fn run(config_file: Option<&Path>, kind: &ImportKind, output: &Output) -> Result<(), Failure> {
     let (args, graphql) = match kind {
         ImportKind::Openapi(args) => (args, false),
         ImportKind::Graphql(args) => (args, true),
     };
     if args.sources.len() > 1 || args.sources.iter().any(|source| Path::new(source).is_dir()) {
-        return many::run(args, graphql, output);
+        return batch::run(args, graphql, output);
     }
-    let Some(name) = args.sources.first() else { return Ok(()) };
-    // A file of a schema is fetched, an endpoint is asked.
-    let endpoint = graphql && ![".graphql", ".graphqls", ".gql", ".json"].iter().any(|end| name.ends_with(end));
-    let bytes = source::read(file, name, endpoint.then_some(source::INTROSPECTION)).await?;
-    let made =
-        make(&bytes, &options(args, name), graphql).map_err(|cause| Failure::Import { from: name.clone(), cause })?;
+    // clap requires at least one source.
+    let Some(source) = args.sources.first() else { return Ok(()) };
+    // The URL of a schema file is fetched. The URL of an endpoint is asked for its schema.
+    let is_endpoint = graphql && ![".graphql", ".graphqls", ".gql", ".json"].iter().any(|end| source.ends_with(end));
+    let bytes = source::read(config_file, source, is_endpoint.then_some(source::INTROSPECTION)).await?;
+    let options = Options {
+        name: args.name.clone(),
+        only: args.only.clone(),
+        tag: args.tag.clone(),
+        from: source::is_url(source).then(|| source.clone()),
+    };
+    let import = import_bytes(&bytes, &options, graphql)
+        .map_err(|cause| Failure::Import { specification: source.clone(), cause })?;
     if args.update {
-        return renew(args, &made, output);
+        return update_catalog(args, &import, output);
     }
-    let learned = Learned::of(&made.catalog);
+    let cost = TeachingCost::of(&import.catalog);
     if let Some(path) = &args.output {
         let unwritable = |cause| Failure::Unwritable { path: path.clone(), cause };
-        std::fs::write(path, &made.text).map_err(unwritable)?;
+        std::fs::write(path, &import.text).map_err(unwritable)?;
     }
     if output.json {
-        let mut value = print::value(&made, &learned);
+        let mut value = print::value(&import, &cost);
         match &args.output {
             Some(path) => value["file"] = json!(path),
-            None => value["draft"] = json!(made.text),
+            None => value["draft"] = json!(import.text),
         }
         output.value(&value);
     } else if args.output.is_some() {
-        output.line(&print::text(&made, &learned, output));
+        output.line(&print::text(&import, &cost, output));
     } else {
-        // The draft alone goes to standard output, so that it can be sent on.
-        output.line(made.text.trim_end());
-        output.notice(&print::text(&made, &learned, output));
+        // Only the draft goes to standard output, so that it can be piped into a file or a command.
+        output.line(import.text.trim_end());
+        output.notice(&print::text(&import, &cost, output));
     }
-    strict(args, made.report.share())
+    check_share(args, import.report.share())
 }
 
-/// Into the catalog that is there, which keeps every line it has.
-fn renew(args: &CatalogImport, made: &Import, output: &Output) -> Result<(), Failure> {
+/// Adds the new operations to an existing catalog, which keeps all of its lines.
+fn update_catalog(args: &CatalogImportArgs, import: &Import, output: &Output) -> Result<(), Failure> {
     let Some(path) = &args.output else { return Ok(()) };
     let existing = crate::config::read_text(path)?;
-    let from = path.display().to_string();
-    let update = import::update(&existing, made).map_err(|cause| Failure::Import { from, cause })?;
+    let specification = path.display().to_string();
+    let update = import::update(&existing, import).map_err(|cause| Failure::Import { specification, cause })?;
     let unwritable = |cause| Failure::Unwritable { path: path.clone(), cause };
     std::fs::write(path, &update.text).map_err(unwritable)?;
     if output.json {
         output.value(&json!(update));
     } else {
-        output.line(&print::update(&update, output));
+        output.line(&print::update_text(&update, output));
     }
-    strict(args, made.report.share())
+    check_share(args, import.report.share())
 }
 
-/// An OpenAPI specification as a draft that nothing is written of.
-pub async fn draft(file: Option<&Path>, source: &str) -> Result<Import, Failure> {
-    let bytes = source::read(file, source, None).await?;
+/// Makes a draft of an OpenAPI specification for `tokamak serve --openapi`. Nothing is written.
+pub async fn draft(config_file: Option<&Path>, source: &str) -> Result<Import, Failure> {
+    let bytes = source::read(config_file, source, None).await?;
     let from = source::is_url(source).then(|| source.to_owned());
     let options = Options { from, ..Options::default() };
-    make(&bytes, &options, false).map_err(|cause| Failure::Import { from: source.to_owned(), cause })
+    import_bytes(&bytes, &options, false).map_err(|cause| Failure::Import { specification: source.to_owned(), cause })
 }
 
-/// As a draft, whichever the specification is.
-pub fn make(bytes: &[u8], options: &Options, graphql: bool) -> Result<Import, import::ImportError> {
+/// Makes a draft of a specification of either kind.
+fn import_bytes(bytes: &[u8], options: &Options, graphql: bool) -> Result<Import, import::ImportError> {
     if graphql { import::graphql(bytes, options) } else { import::openapi(bytes, options) }
 }
 
-fn options(args: &CatalogImport, source: &str) -> Options {
-    Options {
-        name: args.name.clone(),
-        only: args.only.clone(),
-        tag: args.tag.clone(),
-        from: source::is_url(source).then(|| source.to_owned()),
-    }
-}
-
-/// Whether enough of the operations is mapped.
-fn strict(args: &CatalogImport, share: f64) -> Result<(), Failure> {
+/// Fails if fewer operations are mapped than `--strict` demands.
+fn check_share(args: &CatalogImportArgs, share: f64) -> Result<(), Failure> {
     match args.strict {
         Some(least) if share < least => Err(Failure::Found(format!(
-            "{:.1} % of the operations are mapped, not {:.1} %",
+            "{:.1} % of the operations are mapped, less than the {:.1} % of --strict",
             share * 100.0,
             least * 100.0
         ))),

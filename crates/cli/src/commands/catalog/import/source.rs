@@ -1,5 +1,5 @@
-//! Where a specification comes from: a file, standard input, or a URL.
-//! Invariant: what is fetched comes from the URL's own origin, with no credential; the size of an answer is bounded.
+//! Reads a specification from a file, from standard input, or from a URL.
+//! Invariant: a URL is fetched from its own origin only, without a credential, and the size of the answer is limited.
 
 use std::io::Read;
 use std::path::Path;
@@ -9,25 +9,25 @@ use ports::Upstream;
 use ports::upstream::Call;
 use serde_json::json;
 
-use crate::args::Folders;
+use crate::args::CatalogFolders;
 use crate::commands::catalog::find;
 use crate::failure::Failure;
 use crate::wiring;
 
-/// Specifications are larger than answers.
+/// The largest specification. Specifications are far larger than the answers of APIs, so the limit for those is not used.
 const MAX_BYTES: usize = 128 * 1024 * 1024;
 
-/// What a GraphQL endpoint says of itself when asked with this.
+/// The GraphQL query to which an endpoint answers with its schema.
 pub const INTROSPECTION: &str = "query { __schema { queryType { name } mutationType { name } types { kind name description interfaces { name } enumValues(includeDeprecated: true) { name } inputFields { name description defaultValue type { ...T } } fields(includeDeprecated: true) { name description isDeprecated type { ...T } args { name description defaultValue type { ...T } } } } } } fragment T on __Type { kind name ofType { kind name ofType { kind name ofType { kind name ofType { kind name ofType { kind name } } } } } }";
 
 pub fn is_url(name: &str) -> bool {
     name.starts_with("http://") || name.starts_with("https://")
 }
 
-/// `ask` is what a URL is asked with, where it is not just fetched.
-pub async fn read(config: Option<&Path>, name: &str, ask: Option<&str>) -> Result<Vec<u8>, Failure> {
+/// Reads a specification. A URL is fetched, or asked with the GraphQL query `query`.
+pub async fn read(config_file: Option<&Path>, name: &str, query: Option<&str>) -> Result<Vec<u8>, Failure> {
     if is_url(name) {
-        return fetch(config, name, ask).await;
+        return fetch(config_file, name, query).await;
     }
     let unreadable = |cause: std::io::Error| match cause.kind() {
         std::io::ErrorKind::NotFound => Failure::Missing { path: name.into() },
@@ -41,11 +41,11 @@ pub async fn read(config: Option<&Path>, name: &str, ask: Option<&str>) -> Resul
     Ok(bytes)
 }
 
-async fn fetch(config: Option<&Path>, url: &str, ask: Option<&str>) -> Result<Vec<u8>, Failure> {
-    let unfetched = |why: String| Failure::Unfetched { url: url.to_owned(), why };
+async fn fetch(config_file: Option<&Path>, url: &str, graphql_query: Option<&str>) -> Result<Vec<u8>, Failure> {
+    let unfetched = |problem: String| Failure::Unfetched { url: url.to_owned(), problem };
     let after_scheme = url.find("://").map_or(0, |at| at + 3);
-    let path_at = url[after_scheme..].find(['/', '?', '#']).map_or(url.len(), |at| after_scheme + at);
-    let (origin, rest) = url.split_at(path_at);
+    let origin_end = url[after_scheme..].find(['/', '?', '#']).map_or(url.len(), |at| after_scheme + at);
+    let (origin, rest) = url.split_at(origin_end);
     let origin = Origin::parse(origin).map_err(|error| unfetched(error.to_string()))?;
     let rest = rest.split('#').next().unwrap_or_default();
     let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -54,16 +54,16 @@ async fn fetch(config: Option<&Path>, url: &str, ask: Option<&str>) -> Result<Ve
         (name.to_owned(), value.to_owned())
     };
     let request = Request {
-        method: if ask.is_some() { Method::Post } else { Method::Get },
+        method: if graphql_query.is_some() { Method::Post } else { Method::Get },
         origin,
         path: if path.is_empty() { "/".to_owned() } else { path.to_owned() },
         query: query.split('&').filter(|pair| !pair.is_empty()).map(pair).collect(),
         headers: Vec::new(),
-        body: ask.map(|query| Payload::json(json!({"query": query}))),
+        body: graphql_query.map(|query| Payload::json(json!({"query": query}))),
         auth: None,
         anonymous: true,
     };
-    let mut config = find::config(config, &Folders::default())?;
+    let mut config = find::read_config(config_file, &CatalogFolders::default())?;
     config.limits.response_bytes = MAX_BYTES;
     let upstream = wiring::upstream_alone(&config)?;
     let call = Call { tenant: TenantId::local(), request, repeatable: true, pace: None };

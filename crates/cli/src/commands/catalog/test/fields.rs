@@ -1,5 +1,5 @@
-//! How the rows of one capability fit its entity: which fields had a value, and which choices the catalog does not know.
-//! Invariant: a field that the capability does not promise is not missed.
+//! Compares the rows of one capability with its entity: fields without a value, and choices that the catalog does not know.
+//! Invariant: a field that the capability does not promise is not reported.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,52 +7,56 @@ use catalog::{Capability, Catalog, Row, Type};
 use serde_json::{Value, json};
 
 #[derive(Debug, Default)]
-pub struct Fields {
+pub struct FieldCoverage {
+    /// The fields that the capability says it gives.
     promised: Vec<String>,
-    seen: BTreeSet<String>,
-    /// Values that are none of the catalog's choices: the API is newer, or the catalog is wrong.
-    unknown: BTreeMap<String, BTreeSet<String>>,
+    /// The fields that had a value in some row.
+    with_value: BTreeSet<String>,
+    /// For each field, values that are not among the choices of the catalog: the API is newer, or the catalog is wrong.
+    unknown_choices: BTreeMap<String, BTreeSet<String>>,
     rows: usize,
 }
 
-/// Unknown choices that are named for one field.
-const NAMED: usize = 5;
+/// The number of unknown choices that are named for one field.
+const MAX_NAMED_CHOICES: usize = 5;
 
-impl Fields {
+impl FieldCoverage {
     pub fn new(catalog: &Catalog, capability: &Capability) -> Self {
         let all = || catalog.entity(&capability.returns).map(|e| e.fields.keys().cloned().collect());
         let promised = capability.gives.clone().or_else(all).unwrap_or_default();
         Self { promised, ..Self::default() }
     }
 
+    /// Adds rows to the counts.
     pub fn count(&mut self, catalog: &Catalog, capability: &Capability, rows: &[Row]) {
         self.rows += rows.len();
         let Some(entity) = catalog.entity(&capability.returns) else { return };
         for (name, value) in rows.iter().flatten().filter(|(_, value)| !value.is_null()) {
             let Some(field) = entity.fields.get(name) else { continue };
-            self.seen.insert(name.clone());
-            for choice in unknown(&field.kind, value) {
-                let named = self.unknown.entry(name.clone()).or_default();
-                if named.len() < NAMED {
+            self.with_value.insert(name.clone());
+            for choice in unknown_choices(&field.kind, value) {
+                let named = self.unknown_choices.entry(name.clone()).or_default();
+                if named.len() < MAX_NAMED_CHOICES {
                     named.insert(choice.chars().take(60).collect());
                 }
             }
         }
     }
 
-    /// Promised, and without a value in every row; of no rows nothing can be said.
+    /// Returns the promised fields that had no value in any row. Without rows nothing can be said, so the list is empty.
     pub fn never_seen(&self) -> Vec<&str> {
-        let lacking = self.promised.iter().filter(|name| !self.seen.contains(*name));
-        lacking.filter(|_| self.rows > 0).map(String::as_str).collect()
+        let without_value = self.promised.iter().filter(|name| !self.with_value.contains(*name));
+        without_value.filter(|_| self.rows > 0).map(String::as_str).collect()
     }
 
+    /// Returns a line for each finding.
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
         let never = self.never_seen();
         if !never.is_empty() {
-            remarks.push(format!("never with a value: {}", never.join(", ")));
+            remarks.push(format!("fields without a value in any row: {}", never.join(", ")));
         }
-        for (field, choices) in &self.unknown {
+        for (field, choices) in &self.unknown_choices {
             let choices: Vec<&str> = choices.iter().map(String::as_str).collect();
             remarks.push(format!("choices of `{field}` that the catalog does not know: {}", choices.join(", ")));
         }
@@ -60,17 +64,18 @@ impl Fields {
     }
 
     pub fn value(&self) -> Value {
-        let seen = self.promised.iter().filter(|name| self.seen.contains(*name)).count();
+        let with_value = self.promised.iter().filter(|name| self.with_value.contains(*name)).count();
         json!({
             "promised": self.promised.len(),
-            "seen": seen,
+            "seen": with_value,
             "never_seen": self.never_seen(),
-            "unknown_choices": self.unknown,
+            "unknown_choices": self.unknown_choices,
         })
     }
 }
 
-fn unknown<'v>(kind: &Type, value: &'v Value) -> Vec<&'v str> {
+/// Returns the choices in a value that its type does not have.
+fn unknown_choices<'v>(kind: &Type, value: &'v Value) -> Vec<&'v str> {
     let (choices, values): (&[String], Vec<&Value>) = match (kind, value) {
         (Type::Select(choices), value) => (choices, vec![value]),
         (Type::MultiSelect(choices), Value::Array(items)) => (choices, items.iter().collect()),
@@ -94,11 +99,11 @@ mod tests {
     }
 
     #[test]
-    fn what_never_came_and_what_came_new_is_named() {
+    fn missing_values_and_unknown_choices_are_named() {
         let demo = shipped::demo().unwrap();
         let people = demo.capability("person_list").unwrap();
-        let mut fields = Fields::new(&demo, people);
-        assert!(fields.remarks().is_empty(), "of no rows nothing is said");
+        let mut fields = FieldCoverage::new(&demo, people);
+        assert!(fields.remarks().is_empty(), "without rows there are no remarks");
         fields.count(
             &demo,
             people,
@@ -111,16 +116,16 @@ mod tests {
         let remarks = fields.remarks();
         assert_eq!(
             remarks,
-            ["never with a value: email", "choices of `team` that the catalog does not know: catering"]
+            ["fields without a value in any row: email", "choices of `team` that the catalog does not know: catering"]
         );
         assert_eq!(fields.value()["seen"], 4);
     }
 
     #[test]
-    fn choices_inside_lists_count_too() {
+    fn unknown_choices_in_lists_are_found() {
         let kind = Type::MultiSelect(vec!["a".into()]);
-        assert_eq!(unknown(&kind, &json!(["a", "b"])), ["b"]);
-        assert_eq!(unknown(&Type::Array(Box::new(Type::Select(vec!["a".into()]))), &json!(["c", "a"])), ["c"]);
-        assert!(unknown(&Type::Integer, &json!(1)).is_empty());
+        assert_eq!(unknown_choices(&kind, &json!(["a", "b"])), ["b"]);
+        assert_eq!(unknown_choices(&Type::Array(Box::new(Type::Select(vec!["a".into()]))), &json!(["c", "a"])), ["c"]);
+        assert!(unknown_choices(&Type::Integer, &json!(1)).is_empty());
     }
 }

@@ -1,12 +1,12 @@
-//! `tokamak catalog test`: every read of a catalog, called at its origin, and how the answers fit.
-//! Invariant: a write is never sent; what could not be called says what to pass.
+//! `tokamak catalog test`: calls every read of a catalog at its origin, and reports how the answers fit.
+//! Invariant: a write is never sent. If a capability could not be called, the report says which value to pass.
 
-mod drive;
+mod caller;
 mod fields;
-mod given;
-mod known;
+mod params;
 mod progress;
 mod report;
+mod samples;
 
 use std::cell::Cell;
 use std::path::Path;
@@ -17,47 +17,49 @@ use catalog::{Capability, Catalog};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use self::drive::Driver;
-use self::given::Given;
-use self::known::{Known, Lacking};
+use self::caller::CapabilityCaller;
+use self::params::GivenParams;
 use self::progress::Progress;
-use self::report::{Ended, Entry, Skip};
+use self::report::{EntryResult, ReportEntry, SkipReason};
+use self::samples::{MissingValues, Samples};
 use super::find;
-use crate::args::{CatalogTest, Writes};
+use crate::args::{CatalogTestArgs, Writes};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::wiring;
 
-pub async fn run(file: Option<&Path>, args: &CatalogTest, output: &Output) -> Result<(), Failure> {
-    let mut config = find::config(file, &args.folders)?;
+pub async fn run(config_file: Option<&Path>, args: &CatalogTestArgs, output: &Output) -> Result<(), Failure> {
+    let mut config = find::read_config(config_file, &args.folders)?;
     config.limits.request_timeout_ms = args.timeout * 1_000;
-    let catalog = find::catalog(&config, &args.catalog)?;
-    let chosen = chosen(&catalog, &args.capability)?;
-    let given = Given::parse(&args.param)?;
+    let catalog = find::find_catalog(&config, &args.catalog)?;
+    let chosen = chosen_capabilities(&catalog, &args.capability)?;
+    let given = GivenParams::parse(&args.param)?;
     let reads: Vec<&Capability> = chosen.iter().copied().filter(|c| c.kind.is_read()).collect();
     given.check(&catalog, &reads)?;
     let stop = CancellationToken::new();
     let upstream = wiring::upstream_for(&config, &catalog, &stop).await?;
-    let driver = Driver {
+    let caller = CapabilityCaller {
         upstream: &upstream,
         catalog: &catalog,
         timeout: Duration::from_secs(args.timeout),
         nesting: config.limits.nesting,
         calls_left: Cell::new(args.calls),
     };
-    let mut entries = Trial { driver, given, calls: args.calls, known: Known::default() }.reads(reads, output).await;
+    let test = CatalogTest { caller, given, call_budget: args.calls, samples: Samples::default() };
+    let mut entries = test.call_reads(reads, output).await;
     stop.cancel();
+    // The pattern has one case, so that a new value of `--writes` cannot be forgotten here.
     let Writes::Never = args.writes;
     let writes = chosen.iter().filter(|c| !c.kind.is_read());
-    entries.extend(writes.map(|c| Entry::new(c, Ended::Skipped(Skip::Write))));
-    let place = |entry: &Entry| catalog.capabilities.get_index_of(&entry.capability);
-    entries.sort_by_key(place);
+    entries.extend(writes.map(|c| ReportEntry::new(c, EntryResult::Skipped(SkipReason::Write))));
+    entries.sort_by_key(|entry| catalog.capabilities.get_index_of(&entry.capability));
     print(&catalog, &entries, output);
-    let failed = entries.iter().filter(|e| e.word() == "failed").count();
+    let failed = entries.iter().filter(|entry| entry.outcome() == "failed").count();
     if failed == 0 { Ok(()) } else { Err(Failure::Found(format!("{failed} of {} capabilities failed", entries.len()))) }
 }
 
-fn chosen<'a>(catalog: &'a Catalog, names: &[String]) -> Result<Vec<&'a Capability>, Failure> {
+/// Returns the capabilities that the arguments name, or else all of them, in the order of the catalog.
+fn chosen_capabilities<'a>(catalog: &'a Catalog, names: &[String]) -> Result<Vec<&'a Capability>, Failure> {
     if names.is_empty() {
         return Ok(catalog.capabilities.values().collect());
     }
@@ -68,53 +70,55 @@ fn chosen<'a>(catalog: &'a Catalog, names: &[String]) -> Result<Vec<&'a Capabili
     Ok(catalog.capabilities.values().filter(|c| names.contains(&c.name)).collect())
 }
 
-struct Trial<'a> {
-    driver: Driver<'a>,
-    given: Given,
-    calls: u32,
-    known: Known,
+struct CatalogTest<'a> {
+    caller: CapabilityCaller<'a>,
+    given: GivenParams,
+    /// The value of `--calls`.
+    call_budget: u32,
+    /// The rows read so far, from which later calls get their arguments.
+    samples: Samples,
 }
 
-impl Trial<'_> {
-    /// Calls whatever can be called with what is known, until nothing more can.
-    async fn reads(mut self, reads: Vec<&Capability>, output: &Output) -> Vec<Entry> {
+impl CatalogTest<'_> {
+    /// Calls the first capability whose arguments are known, until there is none. Each call may give values for others.
+    async fn call_reads(mut self, reads: Vec<&Capability>, output: &Output) -> Vec<ReportEntry> {
         let mut progress = Progress::new(output, reads.len());
         let mut entries = Vec::new();
         let mut waiting = reads;
         while !waiting.is_empty() {
-            let catalog = self.driver.catalog;
-            let ready = waiting.iter().enumerate().find_map(|(at, capability)| {
-                let ways = self.known.ways(catalog, capability, &self.given).ok()?;
-                Some((at, ways))
+            let catalog = self.caller.catalog;
+            let callable = waiting.iter().enumerate().find_map(|(index, capability)| {
+                let argument_sets = self.samples.argument_sets(catalog, capability, &self.given).ok()?;
+                Some((index, argument_sets))
             });
-            let Some((at, ways)) = ready else { break };
-            let capability = waiting.remove(at);
+            let Some((index, argument_sets)) = callable else { break };
+            let capability = waiting.remove(index);
             progress.begin(&capability.name);
-            let result = match self.driver.drive(capability, &ways).await {
-                None => Ended::Skipped(Skip::Budget(self.calls)),
-                Some((driven, args)) => {
-                    self.known.keep(catalog, &capability.returns, &driven.rows);
-                    Ended::Called { driven: Box::new(driven), args }
+            let result = match self.caller.call(capability, &argument_sets).await {
+                None => EntryResult::Skipped(SkipReason::Budget(self.call_budget)),
+                Some((outcome, args)) => {
+                    self.samples.add(catalog, &capability.returns, &outcome.rows);
+                    EntryResult::Called { outcome: Box::new(outcome), args }
                 }
             };
-            entries.push(Entry::new(capability, result));
+            entries.push(ReportEntry::new(capability, result));
             progress.end_one();
         }
         for capability in waiting {
             progress.begin(&capability.name);
-            let lacking = self.known.ways(self.driver.catalog, capability, &self.given).err();
-            let lacking = lacking.unwrap_or(Lacking { params: Vec::new(), entities: Vec::new() });
-            entries.push(Entry::new(capability, Ended::Skipped(Skip::Lacking(lacking))));
+            let missing = self.samples.argument_sets(self.caller.catalog, capability, &self.given).err();
+            let missing = missing.unwrap_or(MissingValues { params: Vec::new(), entities: Vec::new() });
+            entries.push(ReportEntry::new(capability, EntryResult::Skipped(SkipReason::Missing(missing))));
         }
         progress.end();
         entries
     }
 }
 
-fn print(catalog: &Catalog, entries: &[Entry], output: &Output) {
+fn print(catalog: &Catalog, entries: &[ReportEntry], output: &Output) {
     if output.json {
-        let capabilities: Vec<Value> = entries.iter().map(Entry::value).collect();
-        let count = |word: &str| entries.iter().filter(|e| e.word() == word).count();
+        let capabilities: Vec<Value> = entries.iter().map(ReportEntry::value).collect();
+        let count = |outcome: &str| entries.iter().filter(|entry| entry.outcome() == outcome).count();
         output.value(&json!({
             "id": catalog.id,
             "version": catalog.version,
@@ -127,7 +131,7 @@ fn print(catalog: &Catalog, entries: &[Entry], output: &Output) {
         }));
         return;
     }
-    let widest = entries.iter().map(|e| e.capability.chars().count()).max().unwrap_or(0);
+    let widest = entries.iter().map(|entry| entry.capability.chars().count()).max().unwrap_or(0);
     for entry in entries {
         output.line(&entry.text(widest));
     }

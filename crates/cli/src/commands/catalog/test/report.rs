@@ -1,5 +1,5 @@
-//! What came of each capability, for people and for programs.
-//! Invariant: every capability that was chosen is in it once; an error has a word that programs branch on.
+//! The report of a test, as text and as JSON.
+//! Invariant: every chosen capability is in it once. An error has a stable code that programs can branch on.
 
 use std::time::Duration;
 
@@ -8,107 +8,114 @@ use exec::{ApiProblem, StepError};
 use ports::upstream::Error;
 use serde_json::{Value, json};
 
-use super::drive::Driven;
-use super::known::Lacking;
+use super::caller::CallOutcome;
+use super::samples::MissingValues;
 
-pub struct Entry {
+/// The result of one capability.
+pub struct ReportEntry {
     pub capability: String,
     pub kind: &'static str,
     pub entity: String,
-    pub result: Ended,
+    pub result: EntryResult,
 }
 
-pub enum Ended {
-    Called { driven: Box<Driven>, args: Args },
-    Skipped(Skip),
+pub enum EntryResult {
+    Called { outcome: Box<CallOutcome>, args: Args },
+    Skipped(SkipReason),
 }
 
-pub enum Skip {
+pub enum SkipReason {
     Write,
-    Lacking(Lacking),
+    Missing(MissingValues),
+    /// The budget of so many calls is spent.
     Budget(u32),
 }
 
-impl Entry {
-    pub fn new(capability: &Capability, result: Ended) -> Self {
-        let (name, entity) = (capability.name.clone(), capability.entity.clone());
-        Self { capability: name, kind: capability.kind.word(), entity, result }
-    }
-
-    pub fn word(&self) -> &'static str {
-        match &self.result {
-            Ended::Skipped(_) => "skipped",
-            Ended::Called { driven, .. } if driven.error.is_some() => "failed",
-            Ended::Called { .. } => "ok",
+impl ReportEntry {
+    pub fn new(capability: &Capability, result: EntryResult) -> Self {
+        Self {
+            capability: capability.name.clone(),
+            kind: capability.kind.word(),
+            entity: capability.entity.clone(),
+            result,
         }
     }
 
-    /// `ok       ticket_list  300 rows · 3 calls · 41 ms`, and what is remarkable on lines of their own.
+    /// Returns `ok`, `failed` or `skipped`.
+    pub fn outcome(&self) -> &'static str {
+        match &self.result {
+            EntryResult::Skipped(_) => "skipped",
+            EntryResult::Called { outcome, .. } if outcome.error.is_some() => "failed",
+            EntryResult::Called { .. } => "ok",
+        }
+    }
+
+    /// Renders a line such as `ok       ticket_list  300 rows · 3 calls · 41 ms`, and each remark on a line of its own.
     pub fn text(&self, widest: usize) -> String {
-        let head = format!("{:8} {:widest$}", self.word(), self.capability);
+        let head = format!("{:8} {:widest$}", self.outcome(), self.capability);
         let (facts, remarks) = match &self.result {
-            Ended::Skipped(skip) => return format!("{head}  {}", skip.text()),
-            Ended::Called { driven, .. } => (facts(driven), remarks(driven)),
+            EntryResult::Skipped(reason) => return format!("{head}  {}", reason.text()),
+            EntryResult::Called { outcome, .. } => (facts(outcome), remarks(outcome)),
         };
         let lines = remarks.into_iter().map(|remark| format!("\n{:10}{remark}", ""));
         format!("{head}  {facts}{}", lines.collect::<String>())
     }
 
     pub fn value(&self) -> Value {
-        let mut out = json!({
+        let mut value = json!({
             "capability": self.capability,
             "kind": self.kind,
             "entity": self.entity,
-            "outcome": self.word(),
+            "outcome": self.outcome(),
         });
         match &self.result {
-            Ended::Skipped(skip) => out["skipped"] = skip.value(),
-            Ended::Called { driven, args } => {
-                out["with"] = json!(args);
-                out["rows"] = json!(driven.rows.len());
-                out["calls"] = json!(driven.calls);
-                out["ms"] = json!(ms(driven.elapsed));
-                out["fields"] = driven.fields.value();
-                out["pages_lost"] = json!(driven.lost);
-                if let Some(error) = &driven.error {
-                    out["error"] = json!({"code": code(error), "message": error.to_string()});
-                    out["fields"]["misfit"] = misfit(error);
+            EntryResult::Skipped(reason) => value["skipped"] = reason.value(),
+            EntryResult::Called { outcome, args } => {
+                value["with"] = json!(args);
+                value["rows"] = json!(outcome.rows.len());
+                value["calls"] = json!(outcome.calls);
+                value["ms"] = json!(ms(outcome.elapsed));
+                value["fields"] = outcome.fields.value();
+                value["pages_lost"] = json!(outcome.lost_page);
+                if let Some(error) = &outcome.error {
+                    value["error"] = json!({"code": code(error), "message": error.to_string()});
+                    value["fields"]["misfit"] = misfit(error);
                 }
             }
         }
-        out
+        value
     }
 }
 
-impl Skip {
+impl SkipReason {
     fn text(&self) -> String {
         match self {
-            Skip::Write => "a write, and writes are never called".to_owned(),
-            Skip::Budget(calls) => format!("the budget of {calls} calls is spent; raise it with --calls"),
-            Skip::Lacking(Lacking { params, entities }) => {
+            SkipReason::Write => "this is a write, and writes are never called".to_owned(),
+            SkipReason::Budget(calls) => format!("the budget of {calls} calls is spent; raise it with --calls"),
+            SkipReason::Missing(MissingValues { params, entities }) => {
                 let flags: Vec<String> = params.iter().map(|name| format!("--param {name}=…")).collect();
                 let rows = match entities.as_slice() {
                     [] => String::new(),
-                    names => format!(" (or let a list give rows of {})", names.join(" or ")),
+                    names => format!(" (a list that gives rows of {} would give it too)", names.join(" or ")),
                 };
-                format!("nothing gives it a value for {}; pass {}{rows}", params.join(", "), flags.join(" "))
+                format!("no value is known for {}; pass {}{rows}", params.join(", "), flags.join(" "))
             }
         }
     }
 
     fn value(&self) -> Value {
         let (why, params): (&str, &[String]) = match self {
-            Skip::Write => ("write", &[]),
-            Skip::Budget(_) => ("budget", &[]),
-            Skip::Lacking(lacking) => ("no_value", &lacking.params),
+            SkipReason::Write => ("write", &[]),
+            SkipReason::Budget(_) => ("budget", &[]),
+            SkipReason::Missing(missing) => ("no_value", &missing.params),
         };
         json!({"why": why, "params": params, "message": self.text()})
     }
 }
 
-/// `7 capabilities: 6 ok, 0 failed, 1 skipped · 12 calls`
-pub fn summary(entries: &[Entry]) -> String {
-    let count = |word: &str| entries.iter().filter(|e| e.word() == word).count();
+/// Renders the last line, such as `7 capabilities: 6 ok, 0 failed, 1 skipped · 12 calls`.
+pub fn summary(entries: &[ReportEntry]) -> String {
+    let count = |outcome: &str| entries.iter().filter(|entry| entry.outcome() == outcome).count();
     format!(
         "{} capabilities: {} ok, {} failed, {} skipped · {} calls",
         entries.len(),
@@ -119,28 +126,30 @@ pub fn summary(entries: &[Entry]) -> String {
     )
 }
 
-pub fn calls(entries: &[Entry]) -> u32 {
-    let of = |entry: &Entry| match &entry.result {
-        Ended::Called { driven, .. } => driven.calls,
-        Ended::Skipped(_) => 0,
+/// Counts the calls of all capabilities.
+pub fn calls(entries: &[ReportEntry]) -> u32 {
+    let calls_of = |entry: &ReportEntry| match &entry.result {
+        EntryResult::Called { outcome, .. } => outcome.calls,
+        EntryResult::Skipped(_) => 0,
     };
-    entries.iter().map(of).sum()
+    entries.iter().map(calls_of).sum()
 }
 
-fn facts(driven: &Driven) -> String {
-    let error = driven.error.as_ref().map(|error| format!("{error} · ")).unwrap_or_default();
+fn facts(outcome: &CallOutcome) -> String {
+    let error = outcome.error.as_ref().map(|error| format!("{error} · ")).unwrap_or_default();
     let plural = |n: usize, word: &str| if n == 1 { format!("1 {word}") } else { format!("{n} {word}s") };
-    let (rows, calls) = (plural(driven.rows.len(), "row"), plural(driven.calls as usize, "call"));
-    format!("{error}{rows} · {calls} · {} ms", ms(driven.elapsed))
+    let rows = plural(outcome.rows.len(), "row");
+    let calls = plural(outcome.calls as usize, "call");
+    format!("{error}{rows} · {calls} · {} ms", ms(outcome.elapsed))
 }
 
-fn remarks(driven: &Driven) -> Vec<String> {
-    let mut remarks = driven.fields.remarks();
-    if driven.rows.is_empty() && driven.error.is_none() {
-        remarks.push("no rows: its fields were not seen".to_owned());
+fn remarks(outcome: &CallOutcome) -> Vec<String> {
+    let mut remarks = outcome.fields.remarks();
+    if outcome.rows.is_empty() && outcome.error.is_none() {
+        remarks.push("there are no rows, so its fields were not checked".to_owned());
     }
-    if driven.lost {
-        remarks.push("the list ended before its own total, or led back to a page it came from".to_owned());
+    if outcome.lost_page {
+        remarks.push("the list ended before the total that it names, or led back to an earlier page".to_owned());
     }
     remarks
 }
@@ -149,7 +158,7 @@ fn ms(elapsed: Duration) -> u64 {
     u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// The field whose value was not of its type, where that is what failed.
+/// Returns the field whose value does not have its type, if that is the error.
 fn misfit(error: &StepError) -> Value {
     let StepError::Decode { source, .. } = error else { return Value::Null };
     let DecodeError::Field { entity, field, cause, .. } = source.as_ref() else { return Value::Null };
@@ -160,6 +169,7 @@ fn misfit(error: &StepError) -> Value {
     json!({"entity": entity, "field": field, "expected": expected, "found": found})
 }
 
+/// Returns the stable code of an error.
 fn code(error: &StepError) -> &'static str {
     match error {
         StepError::Bind(_) => "bind",

@@ -6,15 +6,18 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+/// A running `tokamak serve`. Dropping the value kills it.
 pub struct Tokamak {
     child: Child,
+    /// The address and port that the server listens on.
     pub host: String,
     /// The time from the start of the process to its ready line.
     pub ready: Duration,
 }
 
 impl Tokamak {
-    pub fn on(data: &Path) -> Self {
+    /// Starts the server on a data folder, and waits for its ready line.
+    pub fn start(data: &Path) -> Self {
         let started = Instant::now();
         let mut child = Command::new(env!("CARGO_BIN_EXE_tokamak"))
             .args(["serve", "--port", "0", "--data"])
@@ -49,7 +52,7 @@ impl Tokamak {
 
     /// Waits until the server is idle. On its first start it compiles the JavaScript engine.
     #[allow(dead_code, reason = "not every bench waits for it")]
-    pub async fn settled(&self) {
+    pub async fn wait_until_idle(&self) {
         let mut before = Duration::MAX;
         while self.processor() != before {
             before = self.processor();
@@ -57,6 +60,7 @@ impl Tokamak {
         }
     }
 
+    /// Returns the resident memory of the server.
     pub fn resident_kb(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or("0");

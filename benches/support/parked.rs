@@ -22,35 +22,35 @@ use store::sqlite::{FILE_NAME, SqliteStore};
 use tokio::runtime::{Builder, Runtime};
 
 const ROUNDS: usize = 40;
-/// The delay of the call. It is longer than parking and ending the service.
+/// The time that a run waits. It is longer than parking the run and ending its service take.
 const WAIT_MS: u64 = 300;
-/// An upstream that answers after this delay.
-const SLOW: &str = "https://slow.example";
-const CALL: Duration = Duration::from_millis(30);
+/// The origin of the API that answers after `CALL_TIME`.
+const SLOW_ORIGIN: &str = "https://slow.example";
+const CALL_TIME: Duration = Duration::from_millis(30);
 const LARGE: &str = "const rows = []; for (let i = 0; i < 20000; i++) rows.push({id: i, name: 'row number ' + i, tags: ['a', 'b'], nested: {score: i / 3}}); rows.length";
 
 pub fn measure() {
     let folder = tempfile::tempdir().unwrap();
     // The engine is compiled here once, so that no measurement includes it.
-    let lasting = Process::on(folder.path());
-    lasting.run(&RunJsRequest { code: "1".to_owned(), ..RunJsRequest::default() });
-    lasting.age();
-    flushes(&lasting);
-    within(folder.path());
+    let first = Process::start(folder.path());
+    first.run(&RunJsRequest { code: "1".to_owned(), ..RunJsRequest::default() });
+    first.fill_log();
+    one_commit(&first);
+    waits_in_one_process(folder.path());
     for (what, make) in [("small heap", "1"), ("20,000 objects", LARGE)] {
-        stays(folder.path(), (what, make));
+        whole_run_in_one_process(folder.path(), what, make);
         for awaits in [Awaits::Call, Awaits::Timer] {
-            elsewhere(folder.path(), (what, make), awaits);
+            continue_in_another_process(folder.path(), what, make, awaits);
         }
     }
 }
 
 /// Measures the smallest possible commit after an equal idle time, which is the cost of durability on this machine. Each figure
 /// below includes one commit, and the whole run includes two.
-fn flushes(process: &Process) {
+fn one_commit(process: &Process) {
     let mut times: Vec<Duration> = (0..ROUNDS)
         .map(|round| {
-            std::thread::sleep(CALL);
+            std::thread::sleep(CALL_TIME);
             timed(|| process.put(&format!("small/{round}"), 100))
         })
         .collect();
@@ -59,34 +59,34 @@ fn flushes(process: &Process) {
 
 /// Measures one more wait of a run that stays in its process. The call is refused at once, because even the shortest timer takes
 /// a millisecond.
-fn within(folder: &Path) {
-    let process = Process::on(folder);
-    let took = |waits: usize| {
-        let timed = |round| {
+fn waits_in_one_process(folder: &Path) {
+    let process = Process::start(folder);
+    let time_of_run = |waits: usize| {
+        let time_of_round = |round| {
             let each = "await fetch('https://nowhere.example/').catch(() => 0)";
             let code = format!("let round = {round}; for (let i = 0; i < {waits}; i++) {each}; 1");
             timed(|| drop(process.run(&RunJsRequest { code, ..RunJsRequest::default() })))
         };
-        median(&mut (0..ROUNDS).map(timed).collect::<Vec<_>>())
+        median(&mut (0..ROUNDS).map(time_of_round).collect::<Vec<_>>())
     };
-    let each = (took(11) - took(1)) / 10.0;
-    println!("{:<70} {each:>9.3} ms", "park durably and go on in the same process, each");
+    let each = (time_of_run(11) - time_of_run(1)) / 10.0;
+    println!("{:<70} {each:>9.3} ms", "park durably and continue in the same process, each");
 }
 
 /// Measures the same run as below in one process, without the time of its call: two steps with a transaction each. The figures
 /// below include the second.
-fn stays(folder: &Path, (what, make): (&str, &str)) {
-    let process = Process::on(folder);
+fn whole_run_in_one_process(folder: &Path, what: &str, make: &str) {
+    let process = Process::start(folder);
     let made =
         process.run(&RunJsRequest { code: make.to_owned(), ..RunJsRequest::default() }).heap.unwrap().to_string();
     process.slow.answer_from_now_on();
     let mut times = Vec::new();
     for round in 0..ROUNDS / 2 {
-        let code = format!("globalThis.a = -{round}; await fetch('{SLOW}/'); a + 1");
-        let asked = RunJsRequest { code, heap: Some(made.clone()), require_heap: true, ..RunJsRequest::default() };
+        let code = format!("globalThis.a = -{round}; await fetch('{SLOW_ORIGIN}/'); a + 1");
+        let request = RunJsRequest { code, heap: Some(made.clone()), require_heap: true, ..RunJsRequest::default() };
         std::thread::sleep(Duration::from_millis(WAIT_MS));
-        let took = timed(|| assert_eq!(process.run(&asked).state, ExecutionState::Completed));
-        times.push(took.saturating_sub(process.slow.took()));
+        let elapsed = timed(|| assert_eq!(process.run(&request).state, ExecutionState::Completed));
+        times.push(elapsed.saturating_sub(process.slow.take_call_time()));
     }
     let name = format!("the whole run beyond its call, in one process, {what}");
     println!("{name:<70} {:>9.3} ms", median(&mut times));
@@ -101,45 +101,47 @@ enum Awaits {
     Timer,
 }
 
-fn elsewhere(folder: &Path, (what, make): (&str, &str), awaits: Awaits) {
-    let first = Process::on(folder);
+/// Measures how long another service takes to continue a run whose service has ended.
+fn continue_in_another_process(folder: &Path, what: &str, make: &str, awaits: Awaits) {
+    let first = Process::start(folder);
     let made = first.run(&RunJsRequest { code: make.to_owned(), ..RunJsRequest::default() }).heap.unwrap().to_string();
-    let second = Process::on(folder);
-    let (mut cold, mut cached) = (Vec::new(), Vec::new());
+    let second = Process::start(folder);
+    let mut cold = Vec::new();
+    let mut cached = Vec::new();
     for round in 0..ROUNDS {
         // The second service has the heap in memory already, or starts with an empty memory.
-        let fresh = (round % 2 == 0).then(|| Process::on(folder));
+        let fresh = (round % 2 == 0).then(|| Process::start(folder));
         let taker = fresh.as_ref().unwrap_or(&second);
-        let dying = Process::on(folder);
+        let dying = Process::start(folder);
         let waits = match awaits {
-            Awaits::Call => format!("fetch('{SLOW}/')"),
+            Awaits::Call => format!("fetch('{SLOW_ORIGIN}/')"),
             Awaits::Timer => format!("new Promise(done => setTimeout(done, {WAIT_MS}))"),
         };
         let code = format!("globalThis.a = {round}; await {waits}; a + 1");
-        let asked = RunJsRequest {
+        let request = RunJsRequest {
             code,
             heap: Some(made.clone()),
             require_heap: true,
             wait_ms: Some(0),
             ..RunJsRequest::default()
         };
-        let ran = dying.run(&asked);
-        dying.until_parked();
-        let over = Instant::now() + Duration::from_millis(WAIT_MS);
+        let execution = dying.run(&request);
+        dying.wait_until_parked();
+        let wait_ends = Instant::now() + Duration::from_millis(WAIT_MS);
         drop(dying);
         taker.slow.answer_from_now_on();
         if fresh.is_none() {
-            let look = RunJsRequest { code: "1".to_owned(), heap: Some(made.clone()), ..RunJsRequest::default() };
-            taker.run(&look);
+            let load_heap = RunJsRequest { code: "1".to_owned(), heap: Some(made.clone()), ..RunJsRequest::default() };
+            taker.run(&load_heap);
         }
-        std::thread::sleep(over.saturating_duration_since(Instant::now()));
-        let took = taker.take_over(&ran);
-        let beyond = took.saturating_sub(taker.slow.took());
+        std::thread::sleep(wait_ends.saturating_duration_since(Instant::now()));
+        let elapsed = taker.take_over(&execution);
+        let beyond = elapsed.saturating_sub(taker.slow.take_call_time());
         if fresh.is_some() { cold.push(beyond) } else { cached.push(beyond) }
     }
     for (how, mut times, goal) in [("cached", cached, "  (goal 2)"), ("from storage", cold, "")] {
         let after = if awaits == Awaits::Call { "during its call" } else { "after its timer" };
-        let name = format!("go on in another process {after}, {what}, {how}");
+        let name = format!("continue in another process {after}, {what}, {how}");
         println!("{name:<70} {:>9.3} ms{goal}", median(&mut times));
     }
 }
@@ -150,7 +152,7 @@ fn timed(work: impl FnOnce()) -> Duration {
     started.elapsed()
 }
 
-/// Converts to milliseconds.
+/// Returns the median in milliseconds.
 fn median(times: &mut [Duration]) -> f64 {
     times.sort();
     times[times.len() / 2].as_secs_f64() * 1e3
@@ -160,26 +162,29 @@ fn median(times: &mut [Duration]) -> f64 {
 struct Process {
     service: Arc<Service>,
     store: Arc<SqliteStore>,
-    slow: Arc<Slow>,
+    slow: Arc<SlowUpstream>,
     runtime: Option<Runtime>,
 }
 
 impl Process {
-    fn on(data: &Path) -> Self {
+    /// Starts a service on a data folder.
+    fn start(data: &Path) -> Self {
         let store = Arc::new(SqliteStore::open(&data.join(FILE_NAME)).unwrap());
-        let slow = Arc::new(Slow::default());
+        let slow = Arc::new(SlowUpstream::default());
         let ports = Ports {
             store: store.clone(),
             blobs: Arc::new(FileBlobs::open(&data.join("blobs")).unwrap()),
             upstream: slow.clone(),
-            clock: Arc::new(System),
-            entropy: Arc::new(System),
+            clock: Arc::new(SystemPorts),
+            entropy: Arc::new(SystemPorts),
         };
-        let engine = Engine::start(&Settings { code_cache: Some(data.join("engines")), ..Settings::default() }).unwrap();
-        let presence = Here { me: InstanceId::from_random(System.bytes()) };
+        let engine = Engine::start(&Settings { code: Some(data.join("engines")), ..Settings::default() }).unwrap();
+        let presence = OnlyThisProcess { me: InstanceId::from_random(SystemPorts.bytes()) };
         let service = Service::new(ports, Registry::new([]).unwrap(), Limits::default());
-        let settings =
-            JsSettings { fetch: vec![session::FetchRule::to(Origin::parse(SLOW).unwrap())], ..JsSettings::default() };
+        let settings = JsSettings {
+            fetch: vec![session::FetchRule::to(Origin::parse(SLOW_ORIGIN).unwrap())],
+            ..JsSettings::default()
+        };
         let service = Arc::new(service.with_js(Arc::new(engine), Arc::new(presence), settings));
         let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         Self { service, store, slow, runtime: Some(runtime) }
@@ -189,15 +194,15 @@ impl Process {
         self.runtime.as_ref().unwrap().block_on(work)
     }
 
-    fn run(&self, asked: &RunJsRequest) -> Execution {
-        self.block(self.service.run_js(&Caller::local(), asked)).unwrap()
+    fn run(&self, request: &RunJsRequest) -> Execution {
+        self.block(self.service.run_js(&Caller::local(), request)).unwrap()
     }
 
     /// Writes the store's log back once, so that later commits overwrite it instead of growing it, as after the first minutes of a
     /// server.
-    fn age(&self) {
-        for at in 0..3 {
-            self.put(&format!("large/{at}"), 2 << 20);
+    fn fill_log(&self) {
+        for number in 0..3 {
+            self.put(&format!("large/{number}"), 2 << 20);
         }
     }
 
@@ -207,21 +212,23 @@ impl Process {
     }
 
     /// Starts the recovery of runs in a task of its own, like a server, and waits for the end of this run.
-    fn take_over(&self, ran: &Execution) -> Duration {
-        let (service, id) = (self.service.clone(), ran.id.to_string());
-        let look = self.runtime.as_ref().unwrap().spawn(async move {
-            let began = Instant::now();
+    fn take_over(&self, execution: &Execution) -> Duration {
+        let service = self.service.clone();
+        let id = execution.id.to_string();
+        let recovery = self.runtime.as_ref().unwrap().spawn(async move {
+            let started = Instant::now();
             assert_eq!(service.resume_js(&[TenantId::local()]).await.unwrap(), 1);
             // The waiting call does not delay the run.
             tokio::task::yield_now().await;
             let ended = service.wait_for_execution(&Caller::local(), &id, 10_000).await.unwrap();
             assert_eq!(ended.state, ExecutionState::Completed, "{ended:?}");
-            began.elapsed()
+            started.elapsed()
         });
-        self.block(look).unwrap()
+        self.block(recovery).unwrap()
     }
 
-    fn until_parked(&self) {
+    /// Waits until the newest run is parked.
+    fn wait_until_parked(&self) {
         loop {
             let range = Range {
                 tenant: TenantId::local(),
@@ -248,12 +255,12 @@ impl Drop for Process {
 }
 
 /// Reports every other instance as dead, because only the first service owns runs.
-struct Here {
+struct OnlyThisProcess {
     me: InstanceId,
 }
 
-impl Presence for Here {
-    fn this_process(&self) -> InstanceId {
+impl Presence for OnlyThisProcess {
+    fn me(&self) -> InstanceId {
         self.me
     }
 
@@ -262,16 +269,17 @@ impl Presence for Here {
     }
 }
 
-struct System;
+/// The system's clock and randomness.
+struct SystemPorts;
 
-impl Entropy for System {
+impl Entropy for SystemPorts {
     fn bytes(&self) -> [u8; 16] {
         *uuid::Uuid::new_v4().as_bytes()
     }
 }
 
 #[async_trait]
-impl Clock for System {
+impl Clock for SystemPorts {
     fn now(&self) -> Timestamp {
         Timestamp(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as i64)
     }
@@ -283,31 +291,32 @@ impl Clock for System {
 
 /// Answers after a delay, or never.
 #[derive(Default)]
-struct Slow {
+struct SlowUpstream {
     answers: AtomicBool,
-    took: Mutex<Duration>,
+    /// The time of the last call.
+    call_time: Mutex<Duration>,
 }
 
-impl Slow {
+impl SlowUpstream {
     fn answer_from_now_on(&self) {
         self.answers.store(true, Ordering::SeqCst);
     }
 
-    /// The time of the last call. Reading it clears it.
-    fn took(&self) -> Duration {
-        std::mem::take(&mut *self.took.lock().unwrap())
+    /// Returns the time of the last call, and clears it.
+    fn take_call_time(&self) -> Duration {
+        std::mem::take(&mut *self.call_time.lock().unwrap())
     }
 }
 
 #[async_trait]
-impl Upstream for Slow {
+impl Upstream for SlowUpstream {
     async fn send(&self, _: upstream::Call) -> Result<Response, upstream::Error> {
-        let asked = Instant::now();
+        let started = Instant::now();
         if !self.answers.load(Ordering::SeqCst) {
             std::future::pending::<()>().await;
         }
-        tokio::time::sleep(CALL).await;
-        *self.took.lock().unwrap() = asked.elapsed();
+        tokio::time::sleep(CALL_TIME).await;
+        *self.call_time.lock().unwrap() = started.elapsed();
         Ok(Response { status: 200, headers: Vec::new(), body: b"1".to_vec() })
     }
 }

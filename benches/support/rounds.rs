@@ -1,4 +1,4 @@
-//! Times rounds of the same work.
+//! Measures the time of repeated rounds of the same work.
 //! Invariant: the first round is not counted; nothing is asserted about time.
 
 use std::time::{Duration, Instant};

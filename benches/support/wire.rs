@@ -1,4 +1,4 @@
-//! A client that costs as little as possible: an open connection, a request in one write, an answer read to its end.
+//! An MCP client that costs as little as possible: an open connection, a request in one write, an answer read to its end.
 //! Invariant: an answer is returned only after it was read completely; nothing is asserted about time.
 
 use serde_json::{Value, json};
@@ -8,6 +8,7 @@ use tokio::net::TcpStream;
 pub struct Wire {
     stream: TcpStream,
     host: String,
+    /// The bytes of the current answer. The buffer is reused.
     read: Vec<u8>,
     /// The name of the session, if the connection has one.
     pub session: Option<String>,
@@ -39,26 +40,28 @@ impl Wire {
     }
 
     async fn post(&mut self, tool: &str, body: &str) -> String {
-        let named = self.session.as_ref().map_or(String::new(), |name| format!("x-mcp-session-id: {name}\r\n"));
+        let session_header =
+            self.session.as_ref().map_or(String::new(), |name| format!("x-mcp-session-id: {name}\r\n"));
         let head = format!(
             "POST /mcp HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\naccept: application/json, text/event-stream\r\n\
-             mcp-protocol-version: 2026-07-28\r\nmcp-method: tools/call\r\nmcp-name: {tool}\r\n{named}content-length: {}\r\n\r\n",
+             mcp-protocol-version: 2026-07-28\r\nmcp-method: tools/call\r\nmcp-name: {tool}\r\n{session_header}content-length: {}\r\n\r\n",
             self.host,
             body.len()
         );
-        let mut whole = head.into_bytes();
-        whole.extend_from_slice(body.as_bytes());
-        self.stream.write_all(&whole).await.unwrap();
-        self.answer().await
+        let mut request = head.into_bytes();
+        request.extend_from_slice(body.as_bytes());
+        self.stream.write_all(&request).await.unwrap();
+        self.read_answer().await
     }
 
-    async fn answer(&mut self) -> String {
+    /// Reads a whole answer and returns its body.
+    async fn read_answer(&mut self) -> String {
         self.read.clear();
         let body_at = loop {
             if let Some(at) = find(&self.read, b"\r\n\r\n") {
                 break at + 4;
             }
-            self.more().await;
+            self.read_more().await;
         };
         let head = String::from_utf8_lossy(&self.read[..body_at]).to_ascii_lowercase();
         assert!(head.starts_with("http/1.1 200"), "{head}");
@@ -66,24 +69,25 @@ impl Wire {
             Some(length) => {
                 let length: usize = length.trim().parse().unwrap();
                 while self.read.len() < body_at + length {
-                    self.more().await;
+                    self.read_more().await;
                 }
             }
             // The empty chunk is the last one. No answer of the server contains its bytes.
             None => {
                 while !self.read.ends_with(b"\r\n0\r\n\r\n") {
-                    self.more().await;
+                    self.read_more().await;
                 }
             }
         }
         String::from_utf8_lossy(&self.read[body_at..]).into_owned()
     }
 
-    async fn more(&mut self) {
+    async fn read_more(&mut self) {
         assert_ne!(self.stream.read_buf(&mut self.read).await.unwrap(), 0, "the server closed the connection");
     }
 }
 
+/// Returns the JSON-RPC message of a tool call.
 pub fn message(tool: &str, arguments: &Value) -> String {
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -94,6 +98,6 @@ pub fn message(tool: &str, arguments: &Value) -> String {
     json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string()
 }
 
-fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
-    bytes.windows(what.len()).position(|window| window == what)
+fn find(bytes: &[u8], pattern: &[u8]) -> Option<usize> {
+    bytes.windows(pattern.len()).position(|window| window == pattern)
 }

@@ -1,4 +1,4 @@
-"""A proxy before an S3 server that fails, lies or is slow on request."""
+"""A proxy before an S3 server that answers wrongly, fails or is slow on request."""
 
 import http.client
 import threading
@@ -8,11 +8,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 SLOW_SECONDS = 3
 
 
-class LyingProxy:
-    """Forwards requests to the port `to`. `put` and `get` name the lie for objects that are written and read, and `of` limits it to one object."""
+class FaultyProxy:
+    """Forwards requests to the port `to`. `put` and `get` name the fault of requests that write and read objects, `of` limits it to one object, and `faults` counts them."""
 
     def __init__(self, to):
-        self.to, self.put, self.get, self.of, self.lies = to, None, None, "", 0
+        self.to, self.put, self.get, self.of, self.faults = to, None, None, "", 0
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), handler(self))
         self.server.daemon_threads = True
         self.port = self.server.server_address[1]
@@ -25,7 +25,7 @@ class LyingProxy:
         self.server.shutdown()
         self.server.server_close()
 
-    def well(self):
+    def clear_faults(self):
         self.put, self.get, self.of = None, None, ""
 
 
@@ -38,39 +38,39 @@ def handler(proxy):
 
         def any(self):
             body = self.rfile.read(int(self.headers.get("content-length") or 0))
-            # Lies concern objects that are named by their digest, not the bucket, its list or its owner.
+            # Faults concern only objects that are named by their digest, not the bucket, its list or its owner.
             name = self.path.split("?")[0].rsplit("/", 1)[-1]
             of_object = len(name) == 64 and name.startswith(proxy.of)
-            lie = {"PUT": proxy.put, "GET": proxy.get}.get(self.command) if of_object else None
-            proxy.lies += lie is not None
+            fault = {"PUT": proxy.put, "GET": proxy.get}.get(self.command) if of_object else None
+            proxy.faults += fault is not None
             try:
-                self.tell(lie, body)
+                self.apply(fault, body)
             except OSError:
                 self.close_connection = True
 
         do_GET = do_PUT = do_HEAD = do_DELETE = do_POST = any
 
-        def tell(self, lie, body):
-            if lie == "refused":
+        def apply(self, fault, body):
+            if fault == "refused":
                 return self.answer(500, [], b"<Error><Code>InternalError</Code></Error>")
-            if lie == "swallowed":
+            if fault == "swallowed":
                 return self.answer(200, [("ETag", '"0"')], b"")
-            if lie == "slow":
+            if fault == "slow":
                 time.sleep(SLOW_SECONDS)
-            if lie == "cut off before":
+            if fault == "cut off before":
                 return self.cut()
-            if lie == "kept half":
+            if fault == "kept half":
                 body = body[: len(body) // 2]
             status, headers, answer = self.forward(body)
-            if lie == "answer lost":
+            if fault == "answer lost":
                 return self.cut()
-            if lie == "flipped":
+            if fault == "flipped":
                 answer = answer[:-9] + bytes([answer[-9] ^ 1]) + answer[-8:]
-            if lie == "another's":
+            if fault == "another's":
                 answer = answer[::-1]
-            if lie == "shorter":
+            if fault == "shorter":
                 answer = answer[:-100]
-            self.answer(status, headers, answer, half=lie == "truncated")
+            self.answer(status, headers, answer, half=fault == "truncated")
 
         def forward(self, body):
             server = http.client.HTTPConnection("127.0.0.1", proxy.to, timeout=20)

@@ -1,0 +1,129 @@
+//! Calls one capability at its origin: binds, sends and decodes the first pages of the answer.
+//! Invariant: only reads are sent. Each call counts against the budget of the command, and has a timeout.
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+use base::TenantId;
+use catalog::{After, Answer, Args, Ask, Asked, Capability, Catalog, PageAt, PageRequest, Row, Window, bind, decode};
+use exec::StepError;
+use ports::Upstream;
+use ports::upstream::{Call, Error};
+
+use super::fields::FieldCoverage;
+
+/// The pages that are read of one list: enough to see that the second follows the first.
+const MAX_PAGES: usize = 3;
+
+pub struct CapabilityCaller<'a> {
+    pub upstream: &'a dyn Upstream,
+    pub catalog: &'a Catalog,
+    /// The time for one answer. A call may take a few times as long, because of retries and of the request for a token.
+    pub timeout: Duration,
+    /// The depth of JSON that an answer may have.
+    pub nesting: usize,
+    /// The rest of the budget of `--calls`.
+    pub calls_left: Cell<u32>,
+}
+
+/// The result of calling one capability.
+pub struct CallOutcome {
+    pub rows: Vec<Row>,
+    /// The calls with all arguments that were tried.
+    pub calls: u32,
+    /// The time of all these calls.
+    pub elapsed: Duration,
+    pub fields: FieldCoverage,
+    /// Whether the API said that there is another page, and then gave the same page again or none.
+    pub lost_page: bool,
+    /// The error of the last call. The rows of the pages before it are kept.
+    pub error: Option<StepError>,
+}
+
+impl CapabilityCaller<'_> {
+    /// Calls a capability with each set of arguments, until one gives rows or an error. Returns the last outcome with its arguments,
+    /// or `None` if the budget was spent before the first call.
+    pub async fn call(&self, capability: &Capability, argument_sets: &[Args]) -> Option<(CallOutcome, Args)> {
+        let mut last: Option<(CallOutcome, Args)> = None;
+        for args in argument_sets {
+            if self.calls_left.get() == 0 {
+                break;
+            }
+            let mut outcome = self.read_pages(capability, args).await;
+            if let Some((before, _)) = &last {
+                outcome.calls += before.calls;
+                outcome.elapsed += before.elapsed;
+            }
+            let conclusive = outcome.error.is_some() || !outcome.rows.is_empty();
+            last = Some((outcome, args.clone()));
+            if conclusive {
+                break;
+            }
+        }
+        last
+    }
+
+    async fn read_pages(&self, capability: &Capability, args: &Args) -> CallOutcome {
+        let started = Instant::now();
+        let mut outcome = CallOutcome {
+            rows: Vec::new(),
+            calls: 0,
+            elapsed: Duration::ZERO,
+            fields: FieldCoverage::new(self.catalog, capability),
+            lost_page: false,
+            error: None,
+        };
+        let size = capability.paging.as_ref().and_then(|p| p.size.as_ref()).map_or(0, |size| size.max);
+        let mut page = PageRequest { at: PageAt::First, size };
+        for _ in 0..MAX_PAGES {
+            if self.calls_left.get() == 0 {
+                break;
+            }
+            outcome.calls += 1;
+            let asked = capability.paging.is_some().then_some(Asked { page: &page, seen: outcome.rows.len() });
+            match self.read_page(capability, args, asked).await {
+                Err(error) => {
+                    outcome.error = Some(error);
+                    break;
+                }
+                Ok((rows, after)) => {
+                    outcome.fields.count(self.catalog, capability, &rows);
+                    outcome.rows.extend(rows);
+                    match after {
+                        After::Next(at) => page = PageRequest { at, size },
+                        After::End => break,
+                        After::Lost => {
+                            outcome.lost_page = true;
+                            break;
+                        }
+                    }
+                }
+            }
+        }
+        outcome.elapsed = started.elapsed();
+        outcome
+    }
+
+    async fn read_page(
+        &self,
+        capability: &Capability,
+        args: &Args,
+        asked: Option<Asked<'_>>,
+    ) -> Result<(Vec<Row>, After), StepError> {
+        let request = bind(self.catalog, capability, &Ask { page: asked.map(|a| a.page), ..Ask::new(args) })?;
+        let label = request.label();
+        self.calls_left.set(self.calls_left.get().saturating_sub(1));
+        let call = Call { tenant: TenantId::local(), request, repeatable: true, pace: self.catalog.pace };
+        let longest = self.timeout * 4;
+        let timed_out =
+            |_| Error::Timeout { label: label.clone(), ms: u64::try_from(longest.as_millis()).unwrap_or(u64::MAX) };
+        let response = tokio::time::timeout(longest, self.upstream.send(call)).await.map_err(timed_out)??;
+        if !response.is_success() {
+            return Err(StepError::from_status(label, &response));
+        }
+        let answer = Answer { response: &response, args, asked, nesting: self.nesting, window: Window::ALL };
+        let decoded = decode(self.catalog, capability, &answer)
+            .map_err(|source| StepError::Decode { label, source: Box::new(source) })?;
+        Ok((decoded.rows, decoded.after))
+    }
+}
