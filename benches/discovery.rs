@@ -58,7 +58,7 @@ fn line<'a>(name: &str, outcomes: impl Iterator<Item = &'a Outcome>) {
 }
 
 /// Prints the times of building an index and of answering the intents.
-fn print_times(intents: &[Labelled]) {
+fn print_times(intents: &[LabelledIntent]) {
     let catalogs: Vec<Arc<Catalog>> = (0..CATALOGS).map(|n| Arc::new(generated(n, 0))).collect();
     let capabilities: usize = catalogs.iter().map(|c| c.capabilities.len()).sum();
     let registry = Registry::new(catalogs.iter().cloned()).unwrap();

@@ -81,7 +81,7 @@ impl EngineBench {
         let cached = rounds(ROUNDS / 4, || drop(step(&self.engine, Some(made.heap.key), work)));
         cached.row("cached, not alive, new guest", "0.5", v8.0);
         self.moved_guest(make, work).row("cached, not alive, moved guest", "0.5", v8.0);
-        let whole = wait(self.engine.whole(head)).unwrap();
+        let whole = wait(self.engine.standalone_object(head)).unwrap();
         println!("  whole heap as one object       {:>9.0} bytes", whole.len());
         self.cold(head, &whole, work).row("from a stored object, verified", "20", v8.0);
         for (which, bytes) in [("mean", bytes.iter().sum::<f64>() / bytes.len() as f64), ("median", median(&mut bytes))]
@@ -96,7 +96,7 @@ impl EngineBench {
     /// Times a step when all guests are in use: a guest of another heap is moved to this one.
     fn moved_guest(&self, make: &str, work: &str) -> RoundTime {
         const LIVE: usize = 4;
-        let engine = Arc::new(Engine::start(&Settings { live: LIVE, ..self.settings.clone() }).unwrap());
+        let engine = Arc::new(Engine::start(&Settings { live_guests: LIVE, ..self.settings.clone() }).unwrap());
         let made = step(&engine, None, make).heap.key;
         (0..LIVE).for_each(|_| drop(step(&engine, Some(made), work)));
         rounds(ROUNDS / 4, || drop(step(&engine, Some(made), work)))

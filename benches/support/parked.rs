@@ -178,7 +178,8 @@ impl Process {
             clock: Arc::new(SystemPorts),
             entropy: Arc::new(SystemPorts),
         };
-        let engine = Engine::start(&Settings { code: Some(data.join("engines")), ..Settings::default() }).unwrap();
+        let engine =
+            Engine::start(&Settings { code_cache: Some(data.join("engines")), ..Settings::default() }).unwrap();
         let presence = OnlyThisProcess { me: InstanceId::from_random(SystemPorts.bytes()) };
         let service = Service::new(ports, Registry::new([]).unwrap(), Limits::default());
         let settings = JsSettings {
@@ -260,7 +261,7 @@ struct OnlyThisProcess {
 }
 
 impl Presence for OnlyThisProcess {
-    fn me(&self) -> InstanceId {
+    fn this_process(&self) -> InstanceId {
         self.me
     }
 

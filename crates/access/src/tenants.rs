@@ -11,7 +11,7 @@ use catalog::{Capability, Catalog, Permissions, Registry};
 #[derive(Default)]
 pub struct Tenants {
     /// The policies of restricted tenants. The others are absent, so that they skip the cache.
-    policies: BTreeMap<TenantId, Allow>,
+    policies: BTreeMap<TenantId, Permissions>,
     /// The views made so far, because a session asks for the same ones at every call.
     views: Mutex<ViewCache>,
 }
@@ -35,8 +35,8 @@ const MAX_CACHED_VIEWS: usize = 1_024;
 
 impl Tenants {
     /// Takes the policy of each tenant. Policies that allow everything are dropped.
-    pub fn new(policies: BTreeMap<TenantId, Allow>) -> Self {
-        let policies = policies.into_iter().filter(|(_, allow)| !allow.is_everything()).collect();
+    pub fn new(policies: BTreeMap<TenantId, Permissions>) -> Self {
+        let policies = policies.into_iter().filter(|(_, permissions)| !permissions.is_unrestricted()).collect();
         Self { policies, views: Mutex::default() }
     }
 

@@ -45,7 +45,7 @@ struct KeySetting {
 pub type TenantsSettings = BTreeMap<TenantId, TenantSettings>;
 
 /// Returns what each tenant may use.
-pub fn allowed(tenants: &TenantsSettings) -> BTreeMap<TenantId, Allow> {
+pub fn allowed(tenants: &TenantsSettings) -> BTreeMap<TenantId, Permissions> {
     tenants.iter().map(|(tenant, settings)| (tenant.clone(), settings.allow())).collect()
 }
 
@@ -95,8 +95,8 @@ pub fn named(tenants: &TenantsSettings, name: &str) -> Result<TenantId, Failure>
 }
 
 /// Returns what a tenant may use. Without a name, everything is allowed.
-pub fn allow(tenants: &TenantsSettings, name: Option<&str>) -> Result<Allow, Failure> {
-    let Some(name) = name else { return Ok(Allow::default()) };
+pub fn allow(tenants: &TenantsSettings, name: Option<&str>) -> Result<Permissions, Failure> {
+    let Some(name) = name else { return Ok(Permissions::default()) };
     let tenant = named(tenants, name)?;
     Ok(tenants.get(&tenant).map(TenantSettings::allow).unwrap_or_default())
 }
@@ -159,10 +159,10 @@ fn suggested_catalog(registry: &Registry, pattern: &str) -> String {
 
 impl TenantSettings {
     /// Returns what the tenant may use.
-    pub fn allow(&self) -> Allow {
+    pub fn allow(&self) -> Permissions {
         let catalogs = as_strs(self.catalogs.as_deref());
         let capabilities = as_strs(self.capabilities.as_deref());
-        Allow::new(catalogs.as_deref(), capabilities.as_deref(), self.read_only)
+        Permissions::new(catalogs.as_deref(), capabilities.as_deref(), self.read_only)
     }
 }
 

@@ -36,14 +36,14 @@ pub struct Target<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct ListPart<'a> {
     /// The page to ask for, if the API has pages, with the number of rows before it.
-    pub page: Option<Asked<'a>>,
+    pub page: Option<RequestedPage<'a>>,
     /// The rows of the answer to build; the others are only counted.
     pub rows: RowWindow,
 }
 
 impl ListPart<'_> {
     /// The only answer of an API without pages, with all of its rows.
-    pub const WHOLE: ListPart<'static> = ListPart { page: None, rows: Window::ALL };
+    pub const WHOLE: ListPart<'static> = ListPart { page: None, rows: RowWindow::ALL };
 }
 
 impl<'a> ReadContext<'a> {
@@ -67,8 +67,9 @@ pub async fn read(
 ) -> Result<Decoded, StepError> {
     let ctx = reads.ctx;
     let Target { catalog, capability } = target;
-    let ask = Ask { page: part.page.map(|position| position.page), fields: reads.fields, ..Ask::new(args) };
-    let request = bind(catalog, capability, &ask)?;
+    let input =
+        BindInput { page: part.page.map(|position| position.page), fields: reads.fields, ..BindInput::new(args) };
+    let request = bind(catalog, capability, &input)?;
     let label = request.label();
     let response: Response = {
         let _permit = reads.allowance.permit(ctx, catalog).await;
@@ -108,20 +109,20 @@ pub async fn decode_off_thread(
     Target { catalog, capability }: Target<'_>,
     response: Response,
     args: &Args,
-    ListPart { page: asked, rows: window }: ListPart<'_>,
+    ListPart { page, rows: window }: ListPart<'_>,
 ) -> Option<Result<Decoded, DecodeError>> {
-    let nesting = ctx.limits.nesting;
+    let max_depth = ctx.limits.nesting;
     let pinned = ctx.catalogs.get(&catalog.id).filter(|_| response.body.len() > INLINE_DECODE_BYTES).cloned();
     let Some(owned_catalog) = pinned else {
-        return Some(decode(catalog, capability, &Answer { response: &response, args, asked, nesting, window }));
+        return Some(decode(catalog, capability, &DecodeInput { response: &response, args, page, max_depth, window }));
     };
     let capability = capability.clone();
     let args = args.clone();
-    let owned_page = asked.map(|asked| (asked.page.clone(), asked.seen));
+    let owned_page = page.map(|page| (page.page.clone(), page.rows_before));
     let decode_owned = move || {
-        let asked = owned_page.as_ref().map(|(page, seen)| Asked { page, seen: *seen });
-        let answer = Answer { response: &response, args: &args, asked, nesting, window };
-        decode(&owned_catalog, &capability, &answer)
+        let page = owned_page.as_ref().map(|(page, rows_before)| RequestedPage { page, rows_before: *rows_before });
+        let input = DecodeInput { response: &response, args: &args, page, max_depth, window };
+        decode(&owned_catalog, &capability, &input)
     };
     tokio::task::spawn_blocking(decode_owned).await.ok()
 }

@@ -35,7 +35,7 @@ pub async fn list(
     let page = target.capability.paging.as_ref().map(|paging| {
         // The page size must stay the same for the whole list, or page numbers would skip or repeat rows.
         let size = paging.size.as_ref().map_or(0, |s| s.max.min(wanted.page_size.unwrap_or(rows).max(1)));
-        PageRequest { at: PageAt::First, size }
+        PageRequest { at: PagePosition::First, size }
     });
     let call = CapabilityRef { catalog: target.catalog.id.clone(), capability: target.capability.name.as_str().into() };
     let from = Continuation { call, args: args.clone(), page, skip: 0, seen: 0 };
@@ -88,19 +88,19 @@ struct ListReader {
     /// The coverage of the list, once it has ended.
     end: Option<Coverage>,
     /// The positions of pages that were named so far. An API that leads back to one of them would use up the page budget.
-    visited_pages: Vec<PageAt>,
+    visited_pages: Vec<PagePosition>,
 }
 
 impl ListReader {
     /// Reads one page and moves the position behind it.
     async fn page(&mut self, reads: &ReadContext<'_>, target: Target<'_>) -> Result<(), StepError> {
-        let page = self.position.page.as_ref().map(|page| Asked { page, seen: self.position.seen });
+        let page = self.position.page.as_ref().map(|page| RequestedPage { page, rows_before: self.position.seen });
         let skip = self.position.skip;
         let room = self.wanted - self.rows.len();
         // An API may send far more rows than requested. Rows beyond the wanted number are counted but not built.
-        let part = ListPart { page, rows: Window { skip, take: room } };
+        let part = ListPart { page, rows: RowWindow { skip, take: room } };
         let decoded = call::read(reads, target, &self.position.args, part).await?;
-        let received = decoded.came;
+        let received = decoded.row_count;
         self.rows.extend(decoded.rows.into_iter().skip(skip.saturating_sub(decoded.skipped)).take(room));
         if received > skip + room {
             // The rest of this page is read later, by requesting the same page again and skipping these rows. An API has no
@@ -110,11 +110,11 @@ impl ListReader {
         }
         self.position.skip = 0;
         self.position.seen += received;
-        match decoded.after {
-            After::End => self.end = Some(Coverage::Complete),
-            After::Lost => self.end = Some(Coverage::Unknown),
-            After::Next(at) if self.visited_pages.contains(&at) => self.end = Some(Coverage::Unknown),
-            After::Next(at) => {
+        match decoded.next {
+            NextPage::End => self.end = Some(Coverage::Complete),
+            NextPage::Lost => self.end = Some(Coverage::Unknown),
+            NextPage::At(at) if self.visited_pages.contains(&at) => self.end = Some(Coverage::Unknown),
+            NextPage::At(at) => {
                 self.visited_pages.push(at.clone());
                 let size = self.position.page.as_ref().map_or(0, |page| page.size);
                 self.position.page = Some(PageRequest { at, size });

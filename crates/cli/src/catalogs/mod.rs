@@ -1,5 +1,5 @@
 //! The catalogs of a configuration: the shipped ones and those of the folders, which are watched while the server runs.
-//! Invariant: this module only reads files and logs the changes; `catalog::Shelf` decides which catalogs are offered.
+//! Invariant: this module only reads files and logs the changes; `catalog::CatalogSet` decides which catalogs are offered.
 
 mod scan;
 mod settle;
@@ -21,9 +21,9 @@ use crate::shipped;
 /// The catalogs at the start of a process.
 pub struct Catalogs {
     folders: Vec<PathBuf>,
-    catalog_set: Shelf,
+    catalog_set: CatalogSet,
     /// The differences to a process without folders: replaced catalogs, and files that cannot be offered.
-    report: Report,
+    report: ReloadReport,
 }
 
 impl Catalogs {
@@ -34,7 +34,7 @@ impl Catalogs {
         shipped.retain(|own| !config.imported.iter().any(|imported| imported.id == own.id));
         shipped.extend(config.imported.iter().cloned());
         check_folders(&config.catalogs)?;
-        let (catalog_set, report) = Shelf::new(shipped).reload(&scan::folders(&config.catalogs));
+        let (catalog_set, report) = CatalogSet::new(shipped).reload(&scan::folders(&config.catalogs));
         let catalogs = Self { folders: config.catalogs.clone(), catalog_set, report };
         if config.strict_catalogs { catalogs.without_problems() } else { Ok(catalogs) }
     }
@@ -59,13 +59,13 @@ impl Catalogs {
         offered
     }
 
-    pub fn problems(&self) -> &[Problem] {
+    pub fn problems(&self) -> &[CatalogProblem] {
         self.catalog_set.registry().problems()
     }
 
     /// Returns the shipped catalogs that a file replaces.
-    pub fn replaced(&self) -> impl Iterator<Item = &Change> {
-        self.report.changes.iter().filter(|change| matches!(change, Change::InsteadOfShipped { .. }))
+    pub fn replaced(&self) -> impl Iterator<Item = &CatalogChange> {
+        self.report.changes.iter().filter(|change| matches!(change, CatalogChange::InsteadOfShipped { .. }))
     }
 
     /// Logs the report of the start, watches the folders, and offers each later registry through `service`.
@@ -81,7 +81,7 @@ impl Catalogs {
 /// Loads every catalog of these folders. A file that cannot be used is an error.
 pub fn load_folders(folders: &[PathBuf]) -> Result<Vec<Arc<Catalog>>, Failure> {
     check_folders(folders)?;
-    let (catalog_set, report) = Shelf::default().reload(&scan::folders(folders));
+    let (catalog_set, report) = CatalogSet::default().reload(&scan::folders(folders));
     let loaded = Catalogs { folders: Vec::new(), catalog_set, report }.without_problems()?;
     Ok(loaded.registry().iter().cloned().collect())
 }
@@ -106,9 +106,9 @@ enum Occasion {
 }
 
 /// Logs the changes of a report, and each mistake with its place and correction.
-fn log_report(report: &Report, occasion: Occasion) {
+fn log_report(report: &ReloadReport, occasion: Occasion) {
     for change in &report.changes {
-        if occasion == Occasion::Reload || matches!(change, Change::InsteadOfShipped { .. }) {
+        if occasion == Occasion::Reload || matches!(change, CatalogChange::InsteadOfShipped { .. }) {
             tracing::info!(target: "tokamak::catalogs", "{change}");
         }
     }

@@ -16,13 +16,13 @@ const MAX_FOLDER_BYTES: u64 = 256 * MIB;
 const MAX_FILES: usize = 2_000;
 
 /// Reads all catalog files of the folders.
-pub fn folders(folders: &[PathBuf]) -> Vec<FolderFound> {
-    folders.iter().map(|folder| FolderFound { folder: folder.display().to_string(), files: files(folder) }).collect()
+pub fn folders(folders: &[PathBuf]) -> Vec<FolderScan> {
+    folders.iter().map(|folder| FolderScan { folder: folder.display().to_string(), files: files(folder) }).collect()
 }
 
 /// Returns the sorted names of the catalog files in a folder: `*.yaml` and `*.yml`. Names that begin with a dot belong to editors or
 /// to Kubernetes, and are left out.
-pub fn names(folder: &Path) -> Result<Vec<PathBuf>, Unlisted> {
+pub fn names(folder: &Path) -> Result<Vec<PathBuf>, FolderError> {
     let unlisted = |cause: std::io::Error| match cause.kind() {
         ErrorKind::NotFound => FolderError::Missing,
         kind => FolderError::Unreadable(kind.to_string()),
@@ -35,7 +35,7 @@ pub fn names(folder: &Path) -> Result<Vec<PathBuf>, Unlisted> {
             continue;
         }
         if names.len() == MAX_FILES {
-            return Err(Unlisted::TooManyFiles { most: MAX_FILES });
+            return Err(FolderError::TooManyFiles { most: MAX_FILES });
         }
         names.push(name);
     }
@@ -49,13 +49,13 @@ fn files(folder: &Path) -> Result<Vec<FileScan>, FolderError> {
     for name in names(folder)? {
         let (shown, text) = match printable_name(&name) {
             Some(plain) => (plain, read(&folder.join(&name))),
-            None => (quoted_name(&name), Some(Err(Unusable::Name))),
+            None => (quoted_name(&name), Some(Err(FileError::Name))),
         };
         // A file that was removed since the folder was listed is left out.
         let Some(text) = text else { continue };
         bytes += text.as_ref().map_or(0, String::len) as u64;
         if bytes > MAX_FOLDER_BYTES {
-            return Err(Unlisted::TooManyBytes { most_mib: (MAX_FOLDER_BYTES / MIB) as usize });
+            return Err(FolderError::TooManyBytes { most_mib: (MAX_FOLDER_BYTES / MIB) as usize });
         }
         files.push(FileScan { file: folder.join(shown).display().to_string(), text });
     }
@@ -74,22 +74,22 @@ fn quoted_name(name: &Path) -> String {
 }
 
 /// Reads the text of a file or of the target of a link. `None` if the name does not exist.
-fn read(path: &Path) -> Option<Result<String, Unusable>> {
+fn read(path: &Path) -> Option<Result<String, FileError>> {
     match std::fs::metadata(path) {
         Err(cause) if cause.kind() == ErrorKind::NotFound => {
             let leads_nowhere = std::fs::symlink_metadata(path).is_ok();
             leads_nowhere.then(|| Err(FileError::Unreadable("a link that leads nowhere".to_owned())))
         }
-        Err(cause) => Some(Err(Unusable::Unreadable(cause.kind().to_string()))),
+        Err(cause) => Some(Err(FileError::Unreadable(cause.kind().to_string()))),
         // Checked before the file is opened, because opening a device may have effects.
-        Ok(metadata) if !metadata.is_file() => Some(Err(Unusable::NotAFile)),
+        Ok(metadata) if !metadata.is_file() => Some(Err(FileError::NotAFile)),
         Ok(_) => Some(text(path)),
     }
 }
 
 /// Opens a file and reads its text.
-fn text(path: &Path) -> Result<String, Unusable> {
-    let unreadable = |cause: std::io::Error| Unusable::Unreadable(cause.kind().to_string());
+fn text(path: &Path) -> Result<String, FileError> {
+    let unreadable = |cause: std::io::Error| FileError::Unreadable(cause.kind().to_string());
     // `O_NONBLOCK`, because the file may have been replaced by a pipe since it was checked, and opening a pipe would wait for a writer.
     let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(unreadable)?;
@@ -99,11 +99,11 @@ fn text(path: &Path) -> Result<String, Unusable> {
     let mut bytes = Vec::new();
     file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.len() as u64 > MAX_FILE_BYTES {
-        return Err(Unusable::TooLarge { most_mib: (MAX_FILE_BYTES / MIB) as usize });
+        return Err(FileError::TooLarge { most_mib: (MAX_FILE_BYTES / MIB) as usize });
     }
     String::from_utf8(bytes).map_err(|error| {
         let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-        Unusable::NotText { line: valid.iter().filter(|byte| **byte == b'\n').count() + 1 }
+        FileError::NotText { line: valid.iter().filter(|byte| **byte == b'\n').count() + 1 }
     })
 }
 
@@ -116,7 +116,7 @@ mod tests {
 
     use super::*;
 
-    fn scan(folder: &Path) -> Vec<(String, Result<String, Unusable>)> {
+    fn scan(folder: &Path) -> Vec<(String, Result<String, FileError>)> {
         let files = folders(&[folder.to_owned()]).remove(0).files.unwrap();
         let name = |file: &str| file.rsplit('/').next().unwrap().to_owned();
         files.into_iter().map(|file| (name(&file.file), file.text)).collect()
@@ -151,7 +151,7 @@ mod tests {
             assert!(text.unwrap_err().to_string().starts_with(expected), "{name}");
         }
         // The second check, after opening, refuses a pipe too, and does not wait.
-        assert_eq!(text(&at("pipe.yaml")), Err(Unusable::NotAFile));
+        assert_eq!(text(&at("pipe.yaml")), Err(FileError::NotAFile));
     }
 
     #[test]
@@ -179,8 +179,8 @@ mod tests {
         fs::write(folder.path().join("most.yaml"), vec![b' '; MAX_FILE_BYTES as usize]).unwrap();
         fs::write(folder.path().join("latin.yaml"), b"a: 1\nb: caf\xe9\n").unwrap();
         let texts: Vec<_> = scan(folder.path()).into_iter().map(|(_, text)| text.map(|t| t.len())).collect();
-        let too_large = Err(Unusable::TooLarge { most_mib: 4 });
-        assert_eq!(texts, [too_large, Ok(1), Err(Unusable::NotText { line: 2 }), Ok(MAX_FILE_BYTES as usize)]);
+        let too_large = Err(FileError::TooLarge { most_mib: 4 });
+        assert_eq!(texts, [too_large, Ok(1), Err(FileError::NotText { line: 2 }), Ok(MAX_FILE_BYTES as usize)]);
     }
 
     #[test]
@@ -189,8 +189,8 @@ mod tests {
         for n in 0..=MAX_FILES {
             fs::write(folder.path().join(format!("{n}.yaml")), "").unwrap();
         }
-        assert_eq!(folders(&[folder.path().to_owned()])[0].files, Err(Unlisted::TooManyFiles { most: MAX_FILES }));
+        assert_eq!(folders(&[folder.path().to_owned()])[0].files, Err(FolderError::TooManyFiles { most: MAX_FILES }));
         let missing = folder.path().join("missing");
-        assert_eq!(folders(&[missing])[0].files, Err(Unlisted::Missing));
+        assert_eq!(folders(&[missing])[0].files, Err(FolderError::Missing));
     }
 }

@@ -9,7 +9,7 @@ use catalog::{FileError, FileScan, FolderScan};
 const MAX_ROUNDS: usize = 10;
 
 /// Calls `scan` until two results in a row agree, with a `pause` between them, and returns that result.
-pub fn settled(mut scan: impl FnMut() -> Vec<FolderFound>, mut pause: impl FnMut()) -> Vec<FolderFound> {
+pub fn settled(mut scan: impl FnMut() -> Vec<FolderScan>, mut pause: impl FnMut()) -> Vec<FolderScan> {
     let mut last = scan();
     for round in 1.. {
         pause();
@@ -26,14 +26,14 @@ pub fn settled(mut scan: impl FnMut() -> Vec<FolderFound>, mut pause: impl FnMut
 }
 
 /// Marks the files that differ between two scans as changing.
-fn mark_changing(last: &[FolderFound], next: Vec<FolderFound>) -> Vec<FolderFound> {
+fn mark_changing(last: &[FolderScan], next: Vec<FolderScan>) -> Vec<FolderScan> {
     let files = last.iter().flat_map(|folder| folder.files.iter().flatten());
-    let before: BTreeMap<&String, &FileFound> = files.map(|file| (&file.file, file)).collect();
-    let mark_file = |file: FileFound| match before.get(&file.file) {
+    let before: BTreeMap<&String, &FileScan> = files.map(|file| (&file.file, file)).collect();
+    let mark_file = |file: FileScan| match before.get(&file.file) {
         Some(unchanged) if **unchanged == file => file,
-        _ => FileFound { text: Err(Unusable::Changing), ..file },
+        _ => FileScan { text: Err(FileError::Changing), ..file },
     };
-    let mark_folder = |folder: FolderFound| FolderFound {
+    let mark_folder = |folder: FolderScan| FolderScan {
         files: folder.files.map(|files| files.into_iter().map(mark_file).collect()),
         ..folder
     };
@@ -44,9 +44,9 @@ fn mark_changing(last: &[FolderFound], next: Vec<FolderFound>) -> Vec<FolderFoun
 mod tests {
     use super::*;
 
-    fn folder_with(texts: &[(&str, &str)]) -> Vec<FolderFound> {
-        let file = |(name, text): &(&str, &str)| FileFound { file: (*name).to_owned(), text: Ok((*text).to_owned()) };
-        vec![FolderFound { folder: "dir".to_owned(), files: Ok(texts.iter().map(file).collect()) }]
+    fn folder_with(texts: &[(&str, &str)]) -> Vec<FolderScan> {
+        let file = |(name, text): &(&str, &str)| FileScan { file: (*name).to_owned(), text: Ok((*text).to_owned()) };
+        vec![FolderScan { folder: "dir".to_owned(), files: Ok(texts.iter().map(file).collect()) }]
     }
 
     #[test]

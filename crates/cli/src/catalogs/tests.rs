@@ -46,9 +46,9 @@ impl WatchedFolder {
         let offer = move |registry| watch_offers.lock().unwrap().push(registry);
         let folders = vec![folder.clone()];
         if polled {
-            std::thread::spawn(move || watch::run(folders, Shelf::default(), |_| None, &watch_stop, &offer));
+            std::thread::spawn(move || watch::run(folders, CatalogSet::default(), |_| None, &watch_stop, &offer));
         } else {
-            watch::start(folders, Shelf::default(), watch_stop, offer);
+            watch::start(folders, CatalogSet::default(), watch_stop, offer);
         }
         Self { folder, offers, _parent: parent, _stop: stop.drop_guard() }
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-use catalog::{Registry, Shelf, Unlisted};
+use catalog::{CatalogSet, FolderError, Registry};
 use notify::event::{AccessKind, AccessMode};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio_util::sync::CancellationToken;
@@ -31,7 +31,7 @@ const TICK_PER_COMPARISON: u32 = 20;
 /// Starts the thread. It passes each new registry to `offer` until `stop` is cancelled.
 pub fn start(
     folders: Vec<PathBuf>,
-    catalog_set: Shelf,
+    catalog_set: CatalogSet,
     stop: CancellationToken,
     offer: impl Fn(Arc<Registry>) + Send + 'static,
 ) {
@@ -44,7 +44,7 @@ pub fn start(
 /// Watches until `stop` is cancelled. `make_watcher` makes the system's file watch, or none for a test of polling alone.
 pub fn run(
     folders: Vec<PathBuf>,
-    catalog_set: Shelf,
+    catalog_set: CatalogSet,
     make_watcher: impl FnOnce(SyncSender<()>) -> Option<RecommendedWatcher>,
     stop: &CancellationToken,
     offer: &impl Fn(Arc<Registry>),
@@ -59,7 +59,7 @@ pub fn run(
 struct CatalogWatch {
     folders: Vec<PathBuf>,
     /// The catalogs as of the last reload.
-    catalog_set: Shelf,
+    catalog_set: CatalogSet,
     /// The fingerprint of the folders before the last reload.
     fingerprint: Fingerprint,
     watcher: Option<RecommendedWatcher>,
@@ -158,7 +158,7 @@ struct Fingerprint(Vec<FolderFingerprint>);
 struct FolderFingerprint {
     /// Device and inode of the folder. `None` if it does not exist.
     identity: Option<(u64, u64)>,
-    files: Result<Vec<(PathBuf, Option<FileFingerprint>)>, Unlisted>,
+    files: Result<Vec<(PathBuf, Option<FileFingerprint>)>, FolderError>,
 }
 
 #[derive(Debug, PartialEq, Eq)]

@@ -49,8 +49,8 @@ fn set(store: &SecretStore, tenant: &TenantId, name: &str, output: &Output) -> R
         output.value(&json!({"name": name, "replaced": change == SetEffect::Replaced}));
     } else {
         output.line(&match change {
-            Change::Added => format!("{name} is set"),
-            Change::Replaced => format!("{name} is replaced"),
+            SetEffect::Added => format!("{name} is set"),
+            SetEffect::Replaced => format!("{name} is replaced"),
         });
     }
     Ok(())
@@ -91,8 +91,8 @@ fn read_value(name: &str) -> Result<Secret, Failure> {
     }
     // The buffer has its full size from the start, because a buffer that grows leaves copies of the secret in memory. It has room for
     // a line break, and for one byte more, which shows that the value is too long.
-    let mut bytes = Zeroizing::new(Vec::with_capacity(MOST_SECRET_BYTES + 3));
-    std::io::stdin().take(MOST_SECRET_BYTES as u64 + 3).read_to_end(&mut bytes).map_err(unreadable)?;
+    let mut bytes = Zeroizing::new(Vec::with_capacity(MAX_SECRET_BYTES + 3));
+    std::io::stdin().take(MAX_SECRET_BYTES as u64 + 3).read_to_end(&mut bytes).map_err(unreadable)?;
     let problem = "the value is not UTF-8 text";
     ports::secret_of_line(std::mem::take(&mut *bytes))
         .ok_or(Failure::SecretInput { problem, hint: "encode it, for example as base64" })

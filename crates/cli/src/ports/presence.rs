@@ -95,14 +95,16 @@ mod tests {
         let data = tempfile::tempdir().unwrap();
         let one = FilePresence::join(data.path()).unwrap();
         let two = FilePresence::join(data.path()).unwrap();
-        assert!(one.is_alive(two.me()) && two.is_alive(one.me()) && one.is_alive(one.me()));
+        assert!(
+            one.is_alive(two.this_process()) && two.is_alive(one.this_process()) && one.is_alive(one.this_process())
+        );
         // After a kill the file stays without its lock.
         let folder = data.path().join("processes");
         let killed = InstanceId::from_random([7; 16]);
         std::fs::write(folder.join(killed.to_string()), b"").unwrap();
         assert!(!one.is_alive(killed));
         assert!(!one.is_alive(killed), "the answer is the same after the file was removed");
-        let ended = two.me();
+        let ended = two.this_process();
         drop(two);
         assert!(!one.is_alive(ended));
         // The next start removes the files of killed processes only.
@@ -110,7 +112,7 @@ mod tests {
             std::fs::write(folder.join(InstanceId::from_random([n; 16]).to_string()), b"").unwrap();
         }
         let three = FilePresence::join(data.path()).unwrap();
-        assert!(three.is_alive(one.me()));
+        assert!(three.is_alive(one.this_process()));
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2);
     }
 }

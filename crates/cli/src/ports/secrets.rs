@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     fn store_with_key(data: &std::path::Path, key: Option<&str>) -> Arc<SecretStore> {
-        let cheap = store::secrets::Cost { memory_kib: 64, passes: 1, lanes: 1 };
+        let cheap = store::secrets::KeyCost { memory_kib: 64, passes: 1, lanes: 1 };
         Arc::new(SecretStore::with_cost(data, key.map(Secret::new), cheap))
     }
 
@@ -137,7 +137,7 @@ mod tests {
         for (key, word) in [(Some("wrong"), "does not open"), (None, "TOKAMAK_SECRETS_KEY")] {
             let result =
                 OperatorSecrets::new(None, store_with_key(folder.path(), key)).get(&tenant, "TOKAMAK_TEST").await;
-            assert!(matches!(&result, Err(Error::Unfit { hint, .. }) if hint.contains(word)), "{result:?}");
+            assert!(matches!(&result, Err(Error::Unusable { hint, .. }) if hint.contains(word)), "{result:?}");
         }
     }
 
@@ -145,6 +145,6 @@ mod tests {
     async fn a_catalog_cannot_get_the_key_of_the_store() {
         let folder = tempfile::tempdir().unwrap();
         let secrets = OperatorSecrets::new(None, store_with_key(folder.path(), Some("key")));
-        assert!(matches!(secrets.get(&TenantId::local(), SECRETS_KEY).await, Err(Error::Unfit { .. })));
+        assert!(matches!(secrets.get(&TenantId::local(), SECRETS_KEY).await, Err(Error::Unusable { .. })));
     }
 }

@@ -158,12 +158,12 @@ impl Scripts for Engine {
         crate::typescript::plain(source)
     }
 
-    fn frame(&self, object: &[u8]) -> Result<scripts::Frame, Error> {
+    fn header(&self, object: &[u8]) -> Result<scripts::ObjectHeader, Error> {
         let parsed = ParsedObject::parse(object).map_err(|error| errors::object_error(Digest::of(object), error))?;
-        Ok(scripts::Frame { key: parsed.key, parent: parsed.parent, memory_bytes: parsed.memory_bytes })
+        Ok(scripts::ObjectHeader { key: parsed.key, parent: parsed.parent, memory_bytes: parsed.memory_bytes })
     }
 
-    fn is_here(&self, key: Digest) -> bool {
+    fn is_in_memory(&self, key: Digest) -> bool {
         self.core.heaps.has(&key)
     }
 
@@ -189,11 +189,11 @@ impl Scripts for Engine {
         .await
     }
 
-    async fn ready(&self, key: Digest) -> Result<(), Error> {
+    async fn prepare(&self, key: Digest) -> Result<(), Error> {
         self.on_worker(move |core, worker| core.ready(worker, key)).await
     }
 
-    async fn whole(&self, key: Digest) -> Result<Vec<u8>, Error> {
+    async fn standalone_object(&self, key: Digest) -> Result<Vec<u8>, Error> {
         self.on_worker(move |core, worker| core.whole(worker, key)).await
     }
 

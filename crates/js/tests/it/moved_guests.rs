@@ -64,12 +64,12 @@ fn preparing_a_guest_does_not_change_its_heap() {
         Session::on(shared.clone()).run(&script(other, 1));
     }
     for _ in 0..3 {
-        wait(shared.ready(heap)).unwrap();
+        wait(shared.prepare(heap)).unwrap();
     }
     for session in [&mut unprepared, &mut prepared] {
         session.run("rows[7].i = ++n");
     }
     assert_eq!(unprepared.head, prepared.head);
     let missing = base::Digest::of(b"no heap");
-    assert!(matches!(wait(shared.ready(missing)), Err(ports::scripts::Error::Absent(key)) if key == missing));
+    assert!(matches!(wait(shared.prepare(missing)), Err(ports::scripts::Error::Absent(key)) if key == missing));
 }

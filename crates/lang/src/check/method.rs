@@ -168,7 +168,7 @@ impl<'s> Checker<'s> {
             };
             // `null` empties a field in an update. In other calls there is nothing to empty, so `null` leaves the
             // argument out.
-            if is_null(&value) && !capability.empties(&param.name) {
+            if is_null(&value) && !capability.accepts_null(&param.name) {
                 is_valid &= self.check_can_empty(capability, param, slot, written_value);
                 continue;
             }

@@ -55,7 +55,7 @@ impl TableFeatures {
             features.methods = true;
             features.effects |= !capability.kind.is_read();
             features.blocks |= capability.params.values().any(|p| is_long(&p.kind));
-            let entity = catalog.entity(&capability.entity).filter(|_| !capability.teaches_anchor());
+            let entity = catalog.entity(&capability.entity).filter(|_| !capability.needs_anchor());
             abbreviated_rows += usize::from(entity.is_some_and(|entity| starts_with_key(entity, capability)));
         }
         features.abbreviates_keys = abbreviated_rows >= WORTH_A_SENTENCE;

@@ -6,7 +6,7 @@
 //! same two or three slots. `e1(..)` has the key of an earlier row, `e1{..}` and `e1.m1(..,x=$)` have that key without its last
 //! slot. Calls without arguments share a row, as relations do. The arrow alone separates what a row gives.
 
-use catalog::{Capability, Catalog, Entity, Param, Source, Type};
+use catalog::{Capability, Catalog, Entity, FieldSource, Param, Type};
 
 use super::phrases::{
     add_item, add_omitted_count, add_phrase, add_result, restates, without_object, write_one_line, write_result_type,
@@ -166,7 +166,7 @@ impl<'s, 'a> EntityWriter<'s, 'a> {
     pub fn write_method(&mut self, method: &TaughtMethod) {
         let Some(capability) = self.catalog.capability(&method.capability) else { return };
         let slots = RowSlots::of(capability);
-        let on_instance = capability.teaches_anchor();
+        let on_instance = capability.needs_anchor();
         let mut expr = if on_instance { self.anchor.clone() } else { self.symbol.clone() };
         expr.push('.');
         expr.push_str(&method.symbol);
@@ -414,7 +414,7 @@ impl<'s, 'a> EntityWriter<'s, 'a> {
             self.state.mark_named(catalog, &field.name, &field.kind);
             shown_count += 1;
             // A header that stands in for a key, such as the date of an import's answer, says nothing about the row.
-            let stands_in_for_key = entity.key.len() == 1 && matches!(field.source, Source::Header(_));
+            let stands_in_for_key = entity.key.len() == 1 && matches!(field.source, FieldSource::Header(_));
             let is_spelled_key = by_name
                 && has_long_key
                 && entity.key.contains(&field.name)

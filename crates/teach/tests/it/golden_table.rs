@@ -59,8 +59,9 @@ fn a_method_that_is_written_again_keeps_its_symbol() {
     for words in ["odd:Signal", "odd:Door"] {
         ledger = ledger.extend(&catalogs, &TeachRequest::all(&seeds(words))).unwrap().ledger;
     }
-    let allow = catalog::Allow::new(None, Some(&["door_*", "house_*", "setting_*"]), false);
-    let visible: teach::Catalogs = catalogs.iter().filter_map(|(id, c)| Some((id.clone(), allow.view(c)?))).collect();
+    let permissions = catalog::Permissions::new(None, Some(&["door_*", "house_*", "setting_*"]), false);
+    let visible: teach::Catalogs =
+        catalogs.iter().filter_map(|(id, c)| Some((id.clone(), permissions.view(c)?))).collect();
     let extended = ledger.extend(&visible, &TeachRequest::all(&seeds("odd:Key"))).unwrap();
     let table = render_wave(teach::SlotStyle::Names, &ledger, &extended.ledger, &visible, &extended.wave);
     assert!(table.dropped.is_empty(), "{:?}", table.dropped);

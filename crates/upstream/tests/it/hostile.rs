@@ -71,7 +71,7 @@ fn hostile_text(evil: &str) -> impl Strategy<Value = String> + use<> {
 
 /// Binds every capability with this text in every parameter that takes a text.
 fn bind_all(catalog: &Catalog, text: &str) -> Vec<Result<Request, catalog::BindError>> {
-    let page = PageRequest { at: PageAt::Cursor(text.to_owned()), size: 10 };
+    let page = PageRequest { at: PagePosition::Cursor(text.to_owned()), size: 10 };
     let content = base64_of(text);
     catalog
         .capabilities
@@ -206,7 +206,7 @@ async fn a_next_page_on_another_origin_is_refused() {
     for path in [format!("//{host}/x"), format!("/\\{host}"), format!("{}/x", evil.origin), format!("@{host}/x")] {
         let page = PageRequest { at: PagePosition::Address { path, query: vec![] }, size: 1 };
         let args = Args::from([("ticket".to_owned(), json!({"project": "p", "number": 1}))]);
-        let request = bind(&catalog, list, &Ask { page: Some(&page), ..Ask::new(&args) }).unwrap();
+        let request = bind(&catalog, list, &BindInput { page: Some(&page), ..BindInput::new(&args) }).unwrap();
         assert!(fixture.read(request).await.is_err());
     }
     assert_eq!((server.connections(), evil.connections()), (0, 0));

@@ -59,7 +59,7 @@ pub struct EffectStep<'a> {
 
 impl EffectStep<'_> {
     /// Returns the declared properties of the effect.
-    fn effect(&self) -> Option<&catalog::Effect> {
+    fn effect(&self) -> Option<&catalog::EffectProperties> {
         self.target.capability.effect.as_ref()
     }
 
@@ -86,7 +86,7 @@ pub async fn apply(
     }
     // A value that cannot be sent is reported before the first effect leaves, not after some rows were changed.
     for args in &args_per_effect {
-        catalog::bind(effect_step.target.catalog, effect_step.target.capability, &catalog::Ask::new(args))?;
+        catalog::bind(effect_step.target.catalog, effect_step.target.capability, &catalog::BindInput::new(args))?;
     }
     let is_concurrent = effect_step.effect().is_some_and(|e| e.concurrent);
     let concurrency = if is_concurrent { effect_step.reads.ctx.limits.calls_per_origin.max(1) } else { 1 };

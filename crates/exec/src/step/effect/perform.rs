@@ -33,10 +33,14 @@ pub async fn perform(effect_step: &EffectStep<'_>, row: usize, args: &Args) -> E
     let ctx = effect_step.reads.ctx;
     let Some(effects) = ctx.effects else { return StepError::NoReceipts.into() };
     let id = EffectId { run: effects.run, step: effect_step.index, row };
-    let idempotency_key = effect_step.has_idempotency_key().then(|| id.once());
-    let ask = Ask { fields: effect_step.reads.fields, once: idempotency_key.as_deref(), ..Ask::new(args) };
+    let idempotency_key = effect_step.has_idempotency_key().then(|| id.idempotency_key());
+    let input = BindInput {
+        fields: effect_step.reads.fields,
+        idempotency_key: idempotency_key.as_deref(),
+        ..BindInput::new(args)
+    };
     let Target { catalog, capability } = effect_step.target;
-    let request = match bind(catalog, capability, &ask) {
+    let request = match bind(catalog, capability, &input) {
         Ok(request) => request,
         Err(error) => return StepError::from(error).into(),
     };

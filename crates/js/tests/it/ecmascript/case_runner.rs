@@ -83,7 +83,7 @@ impl CaseRunner {
             self.engine.forget();
         }
         // Large tests before this one may have evicted the heap.
-        if let Some(heap) = heap.filter(|heap| !self.engine.is_here(*heap)) {
+        if let Some(heap) = heap.filter(|heap| !self.engine.is_in_memory(*heap)) {
             wait(self.engine.admit(heap, objects.into_iter().map(|(_, object)| object).collect()))
                 .map_err(|error| error.to_string())?;
         }
@@ -116,7 +116,7 @@ impl CaseRunner {
         while let Some(key) = next_key {
             let object: &Vec<u8> = &by_key[&key];
             chain.insert(0, (key, object.clone()));
-            next_key = self.engine.frame(object).map_err(|error| error.to_string())?.parent;
+            next_key = self.engine.header(object).map_err(|error| error.to_string())?.parent;
         }
         let harness_heap = heap.unwrap();
         self.harness_heaps.lock().unwrap().insert(names.to_vec(), (harness_heap, chain.clone()));

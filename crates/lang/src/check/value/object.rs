@@ -14,7 +14,7 @@ use crate::ir::Expr;
 use crate::syntax::tree::{Arg, Entry, Name, Operator, Pred, Value, ValueKind};
 
 /// The slots of an object or an arm, by their names.
-type SlotTypes = IndexMap<String, Slot>;
+type SlotTypes = IndexMap<String, ObjectSlot>;
 
 impl<'s> Checker<'s> {
     /// Returns the union of which a slot takes an arm, or a list of arms.

@@ -5,7 +5,10 @@ use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use base::TenantId;
-use catalog::{After, Answer, Args, Ask, Asked, Capability, Catalog, PageAt, PageRequest, Row, Window, bind, decode};
+use catalog::{
+    Args, BindInput, Capability, Catalog, DecodeInput, NextPage, PagePosition, PageRequest, RequestedPage, Row,
+    RowWindow, bind, decode,
+};
 use exec::StepError;
 use ports::Upstream;
 use ports::upstream::{Call, Error};
@@ -74,25 +77,26 @@ impl CapabilityCaller<'_> {
             error: None,
         };
         let size = capability.paging.as_ref().and_then(|p| p.size.as_ref()).map_or(0, |size| size.max);
-        let mut page = PageRequest { at: PageAt::First, size };
+        let mut page = PageRequest { at: PagePosition::First, size };
         for _ in 0..MAX_PAGES {
             if self.calls_left.get() == 0 {
                 break;
             }
             outcome.calls += 1;
-            let asked = capability.paging.is_some().then_some(Asked { page: &page, seen: outcome.rows.len() });
-            match self.read_page(capability, args, asked).await {
+            let paged = capability.paging.is_some();
+            let requested = paged.then_some(RequestedPage { page: &page, rows_before: outcome.rows.len() });
+            match self.read_page(capability, args, requested).await {
                 Err(error) => {
                     outcome.error = Some(error);
                     break;
                 }
-                Ok((rows, after)) => {
+                Ok((rows, next)) => {
                     outcome.fields.count(self.catalog, capability, &rows);
                     outcome.rows.extend(rows);
-                    match after {
-                        After::Next(at) => page = PageRequest { at, size },
-                        After::End => break,
-                        After::Lost => {
+                    match next {
+                        NextPage::At(at) => page = PageRequest { at, size },
+                        NextPage::End => break,
+                        NextPage::Lost => {
                             outcome.lost_page = true;
                             break;
                         }
@@ -108,9 +112,10 @@ impl CapabilityCaller<'_> {
         &self,
         capability: &Capability,
         args: &Args,
-        asked: Option<Asked<'_>>,
-    ) -> Result<(Vec<Row>, After), StepError> {
-        let request = bind(self.catalog, capability, &Ask { page: asked.map(|a| a.page), ..Ask::new(args) })?;
+        page: Option<RequestedPage<'_>>,
+    ) -> Result<(Vec<Row>, NextPage), StepError> {
+        let input = BindInput { page: page.map(|requested| requested.page), ..BindInput::new(args) };
+        let request = bind(self.catalog, capability, &input)?;
         let label = request.label();
         self.calls_left.set(self.calls_left.get().saturating_sub(1));
         let call = Call { tenant: TenantId::local(), request, repeatable: true, pace: self.catalog.pace };
@@ -121,9 +126,9 @@ impl CapabilityCaller<'_> {
         if !response.is_success() {
             return Err(StepError::from_status(label, &response));
         }
-        let answer = Answer { response: &response, args, asked, nesting: self.nesting, window: Window::ALL };
-        let decoded = decode(self.catalog, capability, &answer)
+        let input = DecodeInput { response: &response, args, page, max_depth: self.nesting, window: RowWindow::ALL };
+        let decoded = decode(self.catalog, capability, &input)
             .map_err(|source| StepError::Decode { label, source: Box::new(source) })?;
-        Ok((decoded.rows, decoded.after))
+        Ok((decoded.rows, decoded.next))
     }
 }
