@@ -30,7 +30,7 @@ pub use model::{
 };
 pub use paging::{After, PageAt, PageRequest, PageSize, Paging, PagingError, PagingForm, Place};
 pub use path::DataPath;
-pub use read::{Rejected, is_reserved_header, read, schema};
+pub use read::{Rejected, is_reserved_header, raw, read, schema};
 pub use registry::{
     Cause, Change, FileFound, FolderFound, Problem, Registry, RegistryError, Report, Shelf, Unlisted, Unusable,
 };

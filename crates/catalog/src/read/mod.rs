@@ -3,7 +3,7 @@
 //! than its length is worth: aliases, depth and size are bounded.
 
 mod places;
-mod raw;
+pub mod raw;
 mod resolve;
 mod shape;
 

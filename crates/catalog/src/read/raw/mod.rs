@@ -3,18 +3,22 @@
 //! the format is made from these types, so it cannot say anything else.
 
 mod capability;
-mod slot;
+mod declaration;
+
+use std::ops::Not;
 
 use base::Auth;
 use indexmap::IndexMap;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-pub use capability::{Capability, IdempotencyShape, Paging, PagingPlace, PartShape, Paths, Probe};
-pub use slot::{FieldPath, Slot, SlotType, UnionShape};
+pub use capability::{
+    Answer, Capability, FileShape, IdempotencyShape, LinkRel, Paging, PagingPlace, PartShape, Paths, Probe, Size,
+};
+pub use declaration::{Declaration, FieldPath, SlotType, UnionShape};
 
 /// What an API offers and how it travels.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "Tokamak catalog")]
 pub struct Catalog {
@@ -23,35 +27,35 @@ pub struct Catalog {
     pub version: u32,
     pub title: String,
     /// Other ids for the same API.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
     /// Scheme, host, port and a path that goes before every other; no request ever leaves it.
     pub origin: String,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth: Option<Auth>,
     /// Calls go without the credential where its secret is not set.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Not::not")]
     pub anonymous: bool,
     /// Sent with every request.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub headers: IndexMap<String, String>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pace: Option<Pace>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
     /// The path of the GraphQL endpoint, after the origin's own; `/graphql` unless said otherwise.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub graphql: Option<String>,
     /// Types with a name.
-    #[serde(default)]
-    #[schemars(with = "IndexMap<String, slot::LongType>")]
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    #[schemars(with = "IndexMap<String, declaration::LongType>")]
     pub types: IndexMap<String, SlotType>,
     pub entities: IndexMap<String, Entity>,
     pub capabilities: IndexMap<String, Capability>,
 }
 
 /// How fast the origin may be called, by all callers together.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Pace {
     pub per_second: f64,
@@ -59,53 +63,57 @@ pub struct Pace {
     #[serde(default)]
     pub burst: u32,
     /// Calls under way at one time.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrent: Option<u32>,
 }
 
 /// For an API that answers 200 to everything: the path of a flag that is false when it failed, and of its words.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Failure {
     pub flag: String,
     pub says: String,
 }
 
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Entity {
     /// One line that tells a reader what a row is.
     pub about: String,
     /// Other words for it, for discovery.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub words: Vec<String>,
     /// The fields that identify a row.
     pub key: Vec<String>,
     /// The get that `Entity(key)` uses, where there are several.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub primary_read: Option<String>,
-    #[schemars(with = "IndexMap<String, slot::FieldShape>")]
-    pub fields: IndexMap<String, Slot>,
-    #[serde(default)]
+    #[schemars(with = "IndexMap<String, declaration::FieldShape>")]
+    pub fields: IndexMap<String, Declaration>,
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub relations: IndexMap<String, Relation>,
 }
 
 /// Exactly one of `many` and `one`, and exactly one of `by`, `key` and `in`.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Relation {
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub many: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub one: Option<String>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub about: String,
     /// A query whose scope the parent fills.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
     /// A field of the parent that holds the reference.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// The path inside the parent's payload that holds the rows.
-    #[serde(rename = "in")]
+    #[serde(skip_serializing_if = "Option::is_none", rename = "in")]
     pub embedded: Option<String>,
     /// Parameter of `by` to a field of the parent, where the names differ.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub with: IndexMap<String, String>,
 }

@@ -9,7 +9,7 @@ use super::{Cx, Mistake, TOP};
 use crate::codes;
 use crate::model::{Entity, Field, Param, Source};
 use crate::read::places::At;
-use crate::read::raw::{FieldPath, Slot, SlotType, UnionShape};
+use crate::read::raw::{Declaration, FieldPath, SlotType, UnionShape};
 use crate::types::{self, DateFormat, TextStyle, Type, Union, Wire};
 
 /// Slots of all types of a catalog, named types unfolded: a few types that hold one another twice would be millions.
@@ -104,7 +104,7 @@ impl Cx<'_> {
     fn slots(
         &mut self,
         at: &At<'_>,
-        slots: &IndexMap<String, Slot>,
+        slots: &IndexMap<String, Declaration>,
         within: &mut Vec<String>,
     ) -> IndexMap<String, types::Slot> {
         let mut out = IndexMap::new();
@@ -181,7 +181,7 @@ impl Cx<'_> {
         Type::Json
     }
 
-    pub(super) fn field(&mut self, at: &At<'_>, name: &str, slot: &Slot) -> Field {
+    pub(super) fn field(&mut self, at: &At<'_>, name: &str, slot: &Declaration) -> Field {
         let kind = self.slot_type(&type_at(at, &slot.kind), &slot.kind);
         if slot.required || slot.role.is_some() || slot.list.is_some() {
             let message = format!("`{name}` is a field: `required`, `role` and `list` belong to parameters");
@@ -262,7 +262,7 @@ impl Cx<'_> {
         }
     }
 
-    pub(super) fn param(&mut self, at: &At<'_>, name: &str, slot: &Slot) -> Param {
+    pub(super) fn param(&mut self, at: &At<'_>, name: &str, slot: &Declaration) -> Param {
         let kind = self.slot_type(&type_at(at, &slot.kind), &slot.kind);
         if slot.path.is_some() || slot.header.is_some() || slot.show.is_some() {
             let message = format!("`{name}` is a parameter: `path`, `header` and `show` belong to fields");
@@ -284,7 +284,7 @@ impl Cx<'_> {
         }
     }
 
-    fn wire(&mut self, at: &At<'_>, name: &str, slot: &Slot, kind: &Type) {
+    fn wire(&mut self, at: &At<'_>, name: &str, slot: &Declaration, kind: &Type) {
         let fits = match slot.wire.unwrap_or_default() {
             Wire::Plain => return,
             Wire::Base64 => matches!(kind, Type::String(style) if *style != TextStyle::Blob),

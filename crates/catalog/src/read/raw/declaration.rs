@@ -2,19 +2,21 @@
 //! Invariant: exactly one key says the type.
 
 use std::fmt;
+use std::ops::Not;
 
 use indexmap::IndexMap;
 use schemars::JsonSchema;
-use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
+use serde::ser::{SerializeMap, Serializer};
+use serde::{Deserialize, Serialize};
 
 use crate::model::{ListStyle, Role, Show};
 use crate::types::Wire;
 
 /// `string`, or `{type: date, path: created_at}`, or `{ref: Person, required: true}`.
-#[derive(Debug)]
-pub struct Slot {
+#[derive(Debug, Clone, PartialEq)]
+pub struct Declaration {
     pub kind: SlotType,
     pub path: Option<FieldPath>,
     pub header: Option<String>,
@@ -26,20 +28,20 @@ pub struct Slot {
     pub list: Option<ListStyle>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum SlotType {
     Named(String),
     Ref(String),
     Array(Box<SlotType>),
     Select(Vec<String>),
     MultiSelect(Vec<String>),
-    Object(IndexMap<String, Slot>),
+    Object(IndexMap<String, Declaration>),
     Union(UnionShape),
 }
 
 /// Where a field lies in the answer: one path, several of which the first that leads to something counts, or one for each part
 /// of a reference's key.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(
     untagged,
     expecting = "write a path, several (`[a, b]`), or one for each part of a key (`{owner: a, name: b}`)"
@@ -51,16 +53,17 @@ pub enum FieldPath {
 }
 
 /// One of several objects, told apart by a tag.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UnionShape {
     /// The key that holds the arm's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tag: Option<String>,
     /// The arm's slots stand under a key of the arm's name.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Not::not")]
     pub nest: bool,
     #[schemars(with = "IndexMap<String, IndexMap<String, SlotShape>>")]
-    pub arms: IndexMap<String, IndexMap<String, Slot>>,
+    pub arms: IndexMap<String, IndexMap<String, Declaration>>,
 }
 
 /// Every key that a slot can have; which of them fit where is for the reader to say.
@@ -80,7 +83,7 @@ pub struct LongSlot {
     select: Option<Vec<String>>,
     multi_select: Option<Vec<String>>,
     #[schemars(with = "Option<IndexMap<String, SlotShape>>")]
-    object: Option<IndexMap<String, Slot>>,
+    object: Option<IndexMap<String, Declaration>>,
     union: Option<UnionShape>,
     /// Of a field: where it lies in the answer; its own name unless said otherwise.
     path: Option<FieldPath>,
@@ -114,7 +117,7 @@ pub type LongType = LongSlot;
 
 impl LongSlot {
     /// `None` unless exactly one key says the type.
-    fn into_slot(self) -> Option<Slot> {
+    fn into_slot(self) -> Option<Declaration> {
         let kinds = [
             self.kind.map(SlotType::Named),
             self.reference.map(SlotType::Ref),
@@ -128,7 +131,7 @@ impl LongSlot {
         let (Some(kind), None) = (kinds.next(), kinds.next()) else {
             return None;
         };
-        Some(Slot {
+        Some(Declaration {
             kind,
             path: self.path,
             header: self.header,
@@ -142,32 +145,38 @@ impl LongSlot {
     }
 }
 
-impl<'de> Deserialize<'de> for Slot {
+impl Declaration {
+    /// Returns a slot of this type that says nothing else yet.
+    pub fn new(kind: SlotType) -> Self {
+        Self {
+            kind,
+            path: None,
+            header: None,
+            show: None,
+            wire: None,
+            about: String::new(),
+            required: false,
+            role: None,
+            list: None,
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Declaration {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Shapes;
         impl<'de> Visitor<'de> for Shapes {
-            type Value = Slot;
+            type Value = Declaration;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a type (`string`, `integer`, `date`, a name from `types`) or `{type: …}`, `{ref: Entity}`, `{array: …}`")
             }
 
-            fn visit_str<E: Error>(self, text: &str) -> Result<Slot, E> {
-                let kind = SlotType::Named(text.to_owned());
-                Ok(Slot {
-                    kind,
-                    path: None,
-                    header: None,
-                    show: None,
-                    wire: None,
-                    about: String::new(),
-                    required: false,
-                    role: None,
-                    list: None,
-                })
+            fn visit_str<E: Error>(self, text: &str) -> Result<Declaration, E> {
+                Ok(Declaration::new(SlotType::Named(text.to_owned())))
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Slot, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Declaration, A::Error> {
                 let one = "write exactly one of `type`, `ref`, `array`, `select`, `multi_select`, `object`, `union`";
                 LongSlot::deserialize(MapAccessDeserializer::new(map))?.into_slot().ok_or_else(|| A::Error::custom(one))
             }
@@ -179,11 +188,64 @@ impl<'de> Deserialize<'de> for Slot {
 /// A type alone: what says where a value lies or how it travels belongs to a field or a parameter.
 impl<'de> Deserialize<'de> for SlotType {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let slot = Slot::deserialize(deserializer)?;
+        let slot = Declaration::deserialize(deserializer)?;
         let bare = slot.path.is_none() && slot.header.is_none() && slot.role.is_none() && slot.list.is_none();
         if !bare || slot.required || slot.show.is_some() || slot.wire.is_some() {
             return Err(D::Error::custom("only a type goes here: no `path`, `required`, `show`, `role`, …"));
         }
         Ok(slot.kind)
     }
+}
+
+/// Writes the short form where the name of a type says everything, else the long form. The keys come in the order that authors
+/// use: the type, where the value lies, whether it must be given, how it travels.
+impl Serialize for Declaration {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if let SlotType::Named(name) = &self.kind
+            && *self == Declaration::new(SlotType::Named(name.clone()))
+        {
+            return serializer.serialize_str(name);
+        }
+        let mut map = serializer.serialize_map(None)?;
+        self.kind.write_into(&mut map)?;
+        write_some(&mut map, "path", self.path.as_ref())?;
+        write_some(&mut map, "header", self.header.as_ref())?;
+        write_some(&mut map, "required", self.required.then_some(true))?;
+        write_some(&mut map, "role", self.role)?;
+        write_some(&mut map, "list", self.list)?;
+        write_some(&mut map, "wire", self.wire)?;
+        write_some(&mut map, "show", self.show)?;
+        write_some(&mut map, "about", Some(&self.about).filter(|about| !about.is_empty()))?;
+        map.end()
+    }
+}
+
+impl Serialize for SlotType {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if let SlotType::Named(name) = self {
+            return serializer.serialize_str(name);
+        }
+        let mut map = serializer.serialize_map(Some(1))?;
+        self.write_into(&mut map)?;
+        map.end()
+    }
+}
+
+impl SlotType {
+    /// Writes the one key that says the type.
+    fn write_into<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+        match self {
+            SlotType::Named(name) => map.serialize_entry("type", name),
+            SlotType::Ref(entity) => map.serialize_entry("ref", entity),
+            SlotType::Array(item) => map.serialize_entry("array", item),
+            SlotType::Select(choices) => map.serialize_entry("select", choices),
+            SlotType::MultiSelect(choices) => map.serialize_entry("multi_select", choices),
+            SlotType::Object(slots) => map.serialize_entry("object", slots),
+            SlotType::Union(union) => map.serialize_entry("union", union),
+        }
+    }
+}
+
+fn write_some<M: SerializeMap, T: Serialize>(map: &mut M, key: &str, value: Option<T>) -> Result<(), M::Error> {
+    value.map_or(Ok(()), |value| map.serialize_entry(key, &value))
 }
