@@ -1,4 +1,4 @@
-//! A draft of a catalog: the raw form that the reader of catalogs takes, with the comments of the file and the source of each part.
+//! A draft of a catalog: the raw types that the reader of catalogs takes, with comments and the source of each part.
 //! Invariant: the draft is plain data. Whether it is a valid catalog is decided by `catalog::read`.
 
 use catalog::Kind;
@@ -129,7 +129,7 @@ pub fn is_json(kind: &SlotType) -> bool {
     matches!(kind, SlotType::Named(name) if name == "json")
 }
 
-/// Whether a value of the type is a list.
+/// Returns whether a value of the type is a list.
 pub fn is_list(kind: &SlotType) -> bool {
     matches!(kind, SlotType::Array(_) | SlotType::MultiSelect(_))
 }

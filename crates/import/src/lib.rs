@@ -77,7 +77,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// Whether `only` is absent or matches one of these texts.
+    /// Returns whether `only` is absent or matches one of these texts.
     fn selects(&self, texts: &[&str]) -> bool {
         self.only.as_ref().is_none_or(|glob| texts.iter().any(|text| glob_matches(glob, text)))
     }
@@ -104,7 +104,7 @@ pub fn graphql(bytes: &[u8], options: &Options) -> Result<Import, ImportError> {
     graphql::import(bytes, options)
 }
 
-/// Whether the text matches the pattern, in which `*` stands for any text, `/` included.
+/// Returns whether the text matches the pattern, in which `*` stands for any text, `/` included.
 fn glob_matches(glob: &str, text: &str) -> bool {
     let mut parts = glob.split('*');
     let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else { return false };

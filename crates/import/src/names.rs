@@ -263,7 +263,7 @@ pub fn is_informative(snake: &str) -> bool {
 }
 
 pub fn singular(word: &str) -> String {
-    let swap = |end: &str, with: &str| word.strip_suffix(end).map(|stem| format!("{stem}{with}"));
+    let replace_ending = |end: &str, with: &str| word.strip_suffix(end).map(|stem| format!("{stem}{with}"));
     match word {
         "people" => return "person".to_owned(),
         "children" => return "child".to_owned(),
@@ -281,9 +281,9 @@ pub fn singular(word: &str) -> String {
     let es_endings = ["sses", "shes", "ches", "xes", "zzes", "uses"];
     let only_s = word == "uses" || word.ends_with("auses") || word.ends_with("ouses");
     if es_endings.iter().any(|end| word.ends_with(end)) && !only_s {
-        return swap("es", "").unwrap_or_default();
+        return replace_ending("es", "").unwrap_or_default();
     }
-    swap("ies", "y").or_else(|| swap("s", "")).unwrap_or_else(|| word.to_owned())
+    replace_ending("ies", "y").or_else(|| replace_ending("s", "")).unwrap_or_else(|| word.to_owned())
 }
 
 /// Returns whether a word is a plural.
@@ -332,7 +332,7 @@ pub fn sentence(text: &str, max: usize) -> String {
     format!("{}…", cut.trim_end_matches(['.', ':', ';', ',', '(']))
 }
 
-/// Whether the period after this text belongs to an abbreviation.
+/// Returns whether the period after this text belongs to an abbreviation.
 fn ends_in_abbreviation(text: &str) -> bool {
     ["e.g", "i.e", "etc", "vs"].iter().any(|short| text.ends_with(short))
 }

@@ -1,5 +1,4 @@
-//! The update of a catalog that a person has edited from a new draft: the person's lines stay, and new parts are added at the end of
-//! their section.
+//! The update of an edited catalog from a new draft: edited lines stay, and new parts are added at the end of their section.
 //! Invariant: no line of the person is changed or lost, and the result loads. The update says what could not be added, and why.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -134,7 +134,7 @@ fn is_reserved(text: &str) -> bool {
     RESERVED_WORDS.contains(&text.to_ascii_lowercase().as_str())
 }
 
-/// Whether YAML wants this character escaped.
+/// Returns whether YAML wants this character escaped.
 fn is_unprintable(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
 }

@@ -64,7 +64,8 @@ const HOLDERS: [&str; 26] = [
     "body",
 ];
 
-/// Words in the names of properties that say something about the rows, so that an object with only them and one other is an envelope.
+/// Words in the names of properties that say something about the rows, so that an object with only them and one other is an
+/// envelope.
 const METADATA: [&str; 55] = [
     "total",
     "count",

@@ -103,23 +103,19 @@ fn credential_of_params(operations: &[Operation<'_>], prefix: &str) -> Credentia
             *count.entry((param.location == ParamLocation::Header, param.name)).or_default() += 1;
         }
     }
-    let most = count.into_iter().max_by_key(|(_, n)| *n).filter(|(_, n)| n * 2 > operations.len());
-    let scheme = most.map(|((header, name), _)| {
-        let location = if header { "header" } else { "query" };
-        (serde_json::json!({"type": "apiKey", "in": location, "name": name}), name)
-    });
-    match scheme.and_then(|(scheme, name)| Some((auth_of_scheme(&scheme, prefix)?.1, name))) {
-        Some((auth, name)) => {
-            let guesses =
-                vec![format!("the parameter `{name}`, which most operations need, is taken for the credential")];
-            Credential { auth: Some(auth), guesses, ..Credential::default() }
-        }
-        None => {
-            let guess = "the specification has no security scheme: add `auth` if the API wants a credential";
-            let guesses = if operations.is_empty() { Vec::new() } else { vec![guess.to_owned()] };
-            Credential { guesses, ..Credential::default() }
+    let most_used = count.into_iter().max_by_key(|(_, n)| *n).filter(|(_, n)| n * 2 > operations.len());
+    if let Some(((is_header, name), _)) = most_used {
+        // The parameter is read as the scheme that the specification forgot, so that the same rules apply to its name.
+        let location = if is_header { "header" } else { "query" };
+        let scheme = serde_json::json!({"type": "apiKey", "in": location, "name": name});
+        if let Some((_, auth)) = auth_of_scheme(&scheme, prefix) {
+            let guess = format!("the parameter `{name}`, which most operations need, is taken for the credential");
+            return Credential { auth: Some(auth), anonymous: false, guesses: vec![guess] };
         }
     }
+    let guess = "the specification has no security scheme: add `auth` if the API wants a credential";
+    let guesses = if operations.is_empty() { Vec::new() } else { vec![guess.to_owned()] };
+    Credential { guesses, ..Credential::default() }
 }
 
 /// Returns the first names of a list in backticks.

@@ -38,7 +38,8 @@ pub struct ApiOrigin {
 #[derive(Debug, Clone, PartialEq)]
 pub struct OtherOrigin(pub String);
 
-/// Chooses the server of most operations. `from` is the URL that the specification was fetched from; a server may be relative to it.
+/// Chooses the server of most operations. `from` is the URL that the specification was fetched from; a server may be relative
+/// to it.
 pub fn api_origin(spec: &Spec, operations: &[Operation<'_>], from: Option<&str>) -> ApiOrigin {
     let from = from.and_then(|text| Url::parse(text).ok());
     let common = if spec.is_swagger {

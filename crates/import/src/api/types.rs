@@ -85,7 +85,7 @@ impl<'a> TypeMapper<'_, 'a> {
         declaration
     }
 
-    /// Whether the value is a number that travels as text, since JSON numbers are too small for it.
+    /// Returns whether the value is a number that travels as text, since JSON numbers are too small for it.
     fn is_number_as_text(&self, opened: &'a Value) -> bool {
         let format = opened.get("format").and_then(Value::as_str).unwrap_or_default();
         self.reader.scalar(opened) == Some(Scalar::Text)

@@ -72,7 +72,7 @@ impl SchemaMapper<'_> {
         out
     }
 
-    /// Whether any row with an id can be read by `node(id: ID!): Node`.
+    /// Returns whether any row with an id can be read by `node(id: ID!): Node`.
     pub(super) fn has_node_query(&self) -> bool {
         let field = self.schema.get(&self.schema.query).and_then(|query| query.fields.get("node"));
         field.is_some_and(|field| field.ty.name == "Node" && field.args.iter().any(|arg| arg.name == "id"))
@@ -150,7 +150,7 @@ impl SchemaMapper<'_> {
     }
 }
 
-/// Whether a field repeats another one, or is about the caller instead of the row.
+/// Returns whether a field repeats another one, or is about the caller instead of the row.
 fn is_noise(name: &str) -> bool {
     name.ends_with("HTML") || name.ends_with("ResourcePath") || name == "resourcePath" || name.starts_with("viewer")
 }

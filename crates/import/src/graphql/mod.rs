@@ -1,6 +1,6 @@
 //! A GraphQL schema to a draft: entities from types that are read, lists from connections, writes from mutations.
-//! Invariant: each field of the query and mutation types is a capability, or unmapped with a reason. A document selects only fields
-//! that exist.
+//! Invariant: each field of the query and mutation types is a capability, or unmapped with a reason. A document selects only
+//! fields that exist.
 
 mod entities;
 mod reads;

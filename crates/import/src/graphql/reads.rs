@@ -1,5 +1,4 @@
-//! Reads of a schema: connections and lists as queries, fields with a key as gets, the rest as single things; connections of entities
-//! as relations.
+//! Reads of a schema: connections and lists as queries, fields with a key as gets, connections of entities as relations.
 //! Invariant: every argument that must be given is a parameter. No two lists of one entity need the same.
 
 use catalog::Kind;

@@ -76,7 +76,7 @@ pub struct TypeDef {
 }
 
 impl TypeDef {
-    /// Whether rows of the type can be read by `node`, as in Relay.
+    /// Returns whether rows of the type can be read by `node`, as in Relay.
     pub fn is_node(&self) -> bool {
         self.implements.iter().any(|interface| interface == "Node")
     }

@@ -146,8 +146,8 @@ impl SchemaMapper<'_> {
         Some(AnsweredEntity { type_name: field.ty.name.clone(), field: Some(field.name.clone()) })
     }
 
-    /// Returns the entity whose id is among the inputs. An input `id` belongs to the entity that the mutation is named after, else to
-    /// that of the answer.
+    /// Returns the entity whose id is among the inputs. An input `id` belongs to the entity that the mutation is named after,
+    /// else to that of the answer.
     fn anchor(&self, inputs: &[Arg], words: &[String], answered: Option<&str>) -> Option<Anchor> {
         if words.first().is_some_and(|word| word == "create") {
             return None;

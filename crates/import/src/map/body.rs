@@ -1,5 +1,6 @@
 //! The bodies of requests: properties of JSON or of a form as parameters, parts of a multipart, bytes as they are.
-//! Invariant: each input of the body is one parameter with one hole. Inputs beyond the limit are left out only if they are optional.
+//! Invariant: each input of the body is one parameter with one hole. Inputs beyond the limit are left out only if they are
+//! optional.
 
 use catalog::raw::{Declaration, FileShape, PartShape, SlotType};
 use indexmap::IndexMap;

@@ -41,7 +41,7 @@ pub(super) struct CapabilityBuilder<'p> {
 }
 
 impl CapabilityBuilder<'_> {
-    /// Whether one more optional input is too many.
+    /// Returns whether one more optional input is too many.
     pub fn is_full(&self) -> bool {
         self.optional >= MAX_OPTIONAL
     }
@@ -293,7 +293,7 @@ impl<'a> Mapper<'_, 'a> {
         Ok(())
     }
 
-    /// Whether the credential of the catalog is sent in place of the parameter.
+    /// Returns whether the credential of the catalog is sent in place of the parameter.
     pub(super) fn is_credential(&self, param: &Param<'a>) -> bool {
         let Some(auth) = &self.credential.auth else { return false };
         match (auth, param.location) {
@@ -374,7 +374,8 @@ impl<'a> Mapper<'_, 'a> {
         Ok(())
     }
 
-    /// Adds a parameter that is an object: of a `deepObject` each scalar (`created[gte]`), else its JSON as text if it is required.
+    /// Adds a parameter that is an object: of a `deepObject` each scalar (`created[gte]`), else its JSON as text if it is
+    /// required.
     fn add_object_param(&self, builder: &mut CapabilityBuilder<'_>, param: &Param<'a>) {
         if param.style == "deepObject" && self.reader.is_object(param.schema) {
             let object = self.reader.object(param.schema);

@@ -1,4 +1,4 @@
-//! Entities while they are made: their names, the schemas of their rows, and whether rows of an operation are rows of a known entity.
+//! Entities while they are made: their names, the schemas of their rows, and whether a row fits a known entity.
 //! Invariant: no two entities have one name. A row fits an entity only if the row or the request holds the whole key.
 
 use std::collections::{BTreeSet, HashSet};
@@ -237,8 +237,8 @@ impl<'a> Mapper<'_, 'a> {
         }
     }
 
-    /// Whether the rows of an operation, or its request, hold each part of the entity's key. Each row of a list has to hold a key of
-    /// one part itself, since the request says the same for all rows.
+    /// Returns whether the rows of an operation, or its request, hold each part of the entity's key. Each row of a list has to
+    /// hold a key of one part itself, since the request says the same for all rows.
     pub(super) fn fits(&self, entity: usize, endpoint: usize, row: &'a Value, is_list: bool) -> bool {
         let Endpoint { scope_names, op, .. } = &self.endpoints[endpoint];
         let key = &self.entities[entity].key;

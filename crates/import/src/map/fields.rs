@@ -79,8 +79,8 @@ impl<'a> Mapper<'_, 'a> {
         out
     }
 
-    /// Removes the addresses of other requests, which the catalog makes itself. If there are few properties, only those are removed
-    /// that are surely such: their example is one of this API, or a page for people stands beside them.
+    /// Removes the addresses of other requests, which the catalog makes itself. If there are few properties, only those are
+    /// removed that are surely such: their example is one of this API, or a page for people stands beside them.
     fn remove_links(&self, properties: &mut Vec<RowProperty<'a>>) {
         let are_many = properties.len() > FEW_PROPERTIES;
         let has_page = properties.iter().any(|p| matches!(p.snake_name.as_str(), "html_url" | "web_url"));
@@ -95,7 +95,7 @@ impl<'a> Mapper<'_, 'a> {
         }
     }
 
-    /// Whether the example of an address is one of this API.
+    /// Returns whether the example of an address is one of this API.
     fn has_example_of_this_api(&self, property: &RowProperty<'a>) -> bool {
         let opened = self.reader.open(property.schema);
         let first_example = opened.get("examples").and_then(|examples| examples.get(0));
@@ -103,7 +103,7 @@ impl<'a> Mapper<'_, 'a> {
         example.and_then(|text| text.strip_prefix(&self.origin)).is_some_and(|rest| rest.starts_with('/'))
     }
 
-    /// Whether an answer holds the property and it says something about the row.
+    /// Returns whether an answer holds the property and it says something about the row.
     fn is_readable_property(&self, property: &RowProperty<'a>) -> bool {
         let opened = self.reader.open(property.schema);
         let is_hypertext =
@@ -239,7 +239,7 @@ fn first_name(path: &str) -> &str {
     path.split(['.', '[']).next().unwrap_or_default()
 }
 
-/// Whether a property of this name holds the address of another request, which the catalog makes itself.
+/// Returns whether a property of this name holds the address of another request, which the catalog makes itself.
 fn is_link_name(snake_name: &str) -> bool {
     let for_people =
         ["html_url", "download_url", "web_url", "clone_url", "image_url", "file_url", "public_url", "short_url"];
@@ -248,8 +248,8 @@ fn is_link_name(snake_name: &str) -> bool {
         || matches!(snake_name, "node_id" | "gravatar_id" | "etag" | "self_link" | "odata_type")
 }
 
-/// Shortens the list of properties. A table names only the first fields of many, so the most informative ones come first, then those
-/// that are always there, and addresses last. A short list keeps the order of the schema.
+/// Shortens the list of properties. A table names only the first fields of many, so the most informative ones come first, then
+/// those that are always there, and addresses last. A short list keeps the order of the schema.
 fn keep_most_informative(properties: &mut Vec<RowProperty<'_>>) {
     if properties.len() <= NAMED_FIELDS {
         return;

@@ -59,7 +59,7 @@ pub struct GuessedKey<'a> {
     pub is_sure: bool,
 }
 
-/// Whether a name of a key does not say what it identifies.
+/// Returns whether a name of a key does not say what it identifies.
 pub fn is_generic(word: &str) -> bool {
     matches!(
         word,
@@ -118,8 +118,8 @@ impl<'a> Mapper<'_, 'a> {
             .or_else(|| of_any_kind("id").filter(|_| !names_entity))
     }
 
-    /// Returns the property of a row that identifies what the row belongs to: `project_id`, `project.id` or `owner.login` for a hole
-    /// of that name.
+    /// Returns the property of a row that identifies what the row belongs to: `project_id`, `project.id` or `owner.login` for a
+    /// hole of that name.
     pub(super) fn scope_property(&self, row: &'a Value, hole: &str, hole_schema: &'a Value) -> Option<RowProperty<'a>> {
         let properties = row_properties(self.reader, row);
         let wanted = self.reader.scalar(hole_schema).unwrap_or(Scalar::Text);
@@ -209,7 +209,7 @@ impl<'a> Mapper<'_, 'a> {
         }
     }
 
-    /// Whether rows of this schema hold a part of a key. The header of an answer is there for any row.
+    /// Returns whether rows of this schema hold a part of a key. The header of an answer is there for any row.
     pub(super) fn row_has(&self, row: &'a Value, part: &KeyPart) -> bool {
         part.field.header.is_some() || part.path_in_row().is_some_and(|path| self.row_has_path(row, path))
     }

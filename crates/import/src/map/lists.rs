@@ -11,6 +11,7 @@ use super::items::non_empty;
 use super::keys::KeyPart;
 use super::{Endpoint, Mapper, PlannedCapability, verbs};
 use crate::api::answer::AnswerShape;
+use crate::api::path::OperationPath;
 use crate::draft::named;
 use crate::names;
 use crate::spec::{Param, ParamLocation, Scalar, Verb};
@@ -126,8 +127,8 @@ impl<'a> Mapper<'_, 'a> {
         nearest.or_else(of_name)
     }
 
-    /// Returns the known entity whose rows a second list gives for the same scope. The last scope is then named after the list, so that
-    /// a program can tell the lists apart: `Task{subtasks_of="7"}`.
+    /// Returns the known entity whose rows a second list gives for the same scope. The last scope is then named after the list,
+    /// so that a program can tell the lists apart: `Task{subtasks_of="7"}`.
     fn listed_entity_with_named_scope(
         &mut self,
         endpoint: usize,
@@ -270,6 +271,6 @@ fn is_list(endpoint: &Endpoint<'_>) -> bool {
 }
 
 /// Returns the path to one row of a list, as a home.
-fn item_path(path: &crate::api::path::OperationPath) -> String {
+fn item_path(path: &OperationPath) -> String {
     format!("{}/{{}}", path.keys.join("/"))
 }

@@ -1,6 +1,5 @@
-//! Operations of an OpenAPI specification to entities and capabilities, in stages: reads by a key, lists, single things, writes.
-//! Invariant: every operation ends as a planned capability, or as unmapped with a reason. An entity exists only where something reads
-//! it or answers with it.
+//! Operations of OpenAPI to entities and capabilities, in stages: reads by a key, lists, single things, writes.
+//! Invariant: every operation ends as a planned capability, or as unmapped with a reason.
 
 mod body;
 mod capability;
@@ -29,7 +28,7 @@ use crate::api::path::{self, OperationPath};
 use crate::api::types::{Detail, TypeMapper};
 use crate::draft::Draft;
 use crate::report::{Guess, ImportReport, Unmapped};
-use crate::spec::{Operation, ParamLocation, SchemaReader, Spec, Verb};
+use crate::spec::{Operation, Param, ParamLocation, SchemaReader, Spec, Verb};
 use crate::{Import, ImportError, Options, names, settle};
 
 /// The number of slots of a draft. The reader of catalogs takes 200,000; named types and keys take some of them.
@@ -306,7 +305,7 @@ impl<'r, 'a> Mapper<'r, 'a> {
             gets.filter_map(|plan| Some(self.entities[plan.entity].home.as_ref()?.join("/"))).collect();
     }
 
-    /// Whether a get reads the entity, so that a reference to it leads somewhere.
+    /// Returns whether a get reads the entity, so that a reference to it leads somewhere.
     fn is_readable(&self, entity: &MappedEntity<'a>) -> bool {
         entity.home.as_ref().is_some_and(|home| self.readable_homes.contains(&home.join("/")))
     }
@@ -341,9 +340,8 @@ impl<'r, 'a> Mapper<'r, 'a> {
     fn hole_schema(&self, endpoint: usize, hole: usize) -> &'a Value {
         let Endpoint { op, path, .. } = &self.endpoints[endpoint];
         let name = path.holes.get(hole).map(|hole| hole.name.as_str()).unwrap_or_default();
-        let declares = |param: &&crate::spec::Param<'a>| {
-            param.location == ParamLocation::Path && param.name.trim_matches(['+', '*']) == name
-        };
+        let declares =
+            |param: &&Param<'a>| param.location == ParamLocation::Path && param.name.trim_matches(['+', '*']) == name;
         op.params.iter().find(declares).map_or(&Value::Null, |param| param.schema)
     }
 }

@@ -75,8 +75,8 @@ pub fn row_properties<'a>(reader: &SchemaReader<'a>, row: &'a Value) -> Vec<RowP
     out
 }
 
-/// Returns the path at which a field is in its row: its own name, unless it has one path. Returns `None` for a field that is not in
-/// the row, or at several paths.
+/// Returns the path at which a field is in its row: its own name, unless it has one path. Returns `None` for a field that is
+/// not in the row, or at several paths.
 pub fn path_in_row<'d>(name: &'d str, field: &'d Declaration) -> Option<&'d str> {
     match (&field.header, &field.path) {
         (Some(_), _) => None,

@@ -103,8 +103,8 @@ impl<'a> Mapper<'_, 'a> {
         self.add_plan(plan);
     }
 
-    /// Returns the one parameter of the query that takes the key of a row, with the part of the key, where no other operation reads
-    /// a row by it: `users.info?user=U1`.
+    /// Returns the one parameter of the query that takes the key of a row, with the part of the key, where no other operation
+    /// reads a row by it: `users.info?user=U1`.
     fn key_param(&self, endpoint: usize, entity: usize, row: &'a Value) -> Option<(String, String)> {
         let [part] = self.entities[entity].key.as_slice() else { return None };
         let has_get = self.plans.iter().any(|plan| plan.kind == Kind::Get && plan.entity == entity);
@@ -168,7 +168,7 @@ impl<'a> Mapper<'_, 'a> {
         key
     }
 
-    /// Whether the row has a property of exactly this name whose scalar is of the same kind as the schema.
+    /// Returns whether the row has a property of exactly this name whose scalar is of the same kind as the schema.
     fn has_scalar_like(&self, row: &'a Value, name: &str, schema: &'a Value) -> bool {
         if !self.reader.is_object(row) || !self.row_has_path(row, name) {
             return false;

@@ -1,5 +1,6 @@
 //! The verbs of capabilities: words that a model would guess, from paths and operation ids.
-//! Invariant: a verb is a name that the language leaves free. Of several operations of one entity with the same verb, the first gets it.
+//! Invariant: a verb is a name that the language leaves free. Of several operations of one entity with the same verb, the first
+//! gets it.
 
 use super::{Endpoint, Mapper};
 use crate::api::path::{OperationPath, PathStep, is_root_word};

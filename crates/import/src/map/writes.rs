@@ -1,6 +1,6 @@
 //! Writes: creates, updates, deletes, and actions on a row or on the API as a whole.
-//! Invariant: a write belongs to the entity that its path leads through, else to the nearest one. Its answer is read only if it holds a
-//! row of a known or a new entity.
+//! Invariant: a write belongs to the entity that its path leads through, else to the nearest one. Its answer is read only if it
+//! holds a row of a known or a new entity.
 
 use catalog::Kind;
 use serde_json::Value;
@@ -186,7 +186,7 @@ impl<'a> Mapper<'_, 'a> {
         self.add_entity(endpoint, name, None, vec![KeyPart::answer_date()])
     }
 
-    /// Whether the answer is a row of the entity, or does not say what it is.
+    /// Returns whether the answer is a row of the entity, or does not say what it is.
     fn may_answer_with(&self, endpoint: usize, entity: usize) -> bool {
         match &self.endpoints[endpoint].answer.shape {
             AnswerShape::One { schema, .. } => {
@@ -204,8 +204,8 @@ impl<'a> Mapper<'_, 'a> {
         first_word == "create" && self.entities[entity].schema_names.contains(&self.schema_name(schema))
     }
 
-    /// Returns the kind that a method such as `chat.postMessage` or `chat.delete` has by its name. Such APIs use `POST` for all writes,
-    /// so nothing else says the kind.
+    /// Returns the kind that a method such as `chat.postMessage` or `chat.delete` has by its name. Such APIs use `POST` for all
+    /// writes, so nothing else says the kind.
     fn kind_of_method_name(&self, endpoint: usize) -> Option<Kind> {
         let Endpoint { path, op, .. } = &self.endpoints[endpoint];
         let last_segment = op.path.rsplit('/').next()?;
@@ -222,7 +222,7 @@ impl<'a> Mapper<'_, 'a> {
         }
     }
 
-    /// Whether a `POST` to a collection creates a row, by the words of its id and its answer.
+    /// Returns whether a `POST` to a collection creates a row, by the words of its id and its answer.
     fn creates(&self, endpoint: usize, entity: usize) -> bool {
         let id = self.endpoints[endpoint].op.id;
         let words = names::words(id);
@@ -279,7 +279,7 @@ impl<'a> Mapper<'_, 'a> {
         self.add_result_entity(plan, row)
     }
 
-    /// Whether a row has at least half of its properties in common with the entity's rows.
+    /// Returns whether a row has at least half of its properties in common with the entity's rows.
     pub(super) fn shares_most_properties(&self, entity: usize, row: &'a Value) -> bool {
         let Some(known) = self.entities[entity].row_schemas.first() else { return false };
         let known = self.reader.object(known);

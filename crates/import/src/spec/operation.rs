@@ -28,6 +28,7 @@ pub enum ParamLocation {
     Cookie,
 }
 
+/// A parameter outside of the body.
 #[derive(Debug, Clone)]
 pub struct Param<'a> {
     pub name: &'a str,
@@ -42,6 +43,7 @@ pub struct Param<'a> {
     pub deprecated: bool,
 }
 
+/// A field of a form.
 #[derive(Debug, Clone, Copy)]
 pub struct FormField<'a> {
     pub name: &'a str,
@@ -272,7 +274,7 @@ impl Spec {
         RequestBody::Form { multipart, fields }
     }
 
-    /// Returns the answer of the first success that is JSON, else of the first success; and whether it has a `Link` header.
+    /// Returns the answer of the first success that is JSON, else of the first success; and `true` if it has a `Link` header.
     fn answer<'a>(&'a self, operation: &'a Value) -> (DeclaredAnswer<'a>, bool) {
         let Some(responses) = operation.get("responses").and_then(Value::as_object) else {
             return (DeclaredAnswer::Undeclared, false);
@@ -296,10 +298,9 @@ impl Spec {
         }
         let redirects = responses.keys().any(|code| code.starts_with('3'));
         let reason = if redirects { "it answers with a redirect" } else { NO_BODY };
-        first.unwrap_or((
-            if responses.is_empty() { DeclaredAnswer::Undeclared } else { DeclaredAnswer::Empty(reason) },
-            false,
-        ))
+        let without_success =
+            if responses.is_empty() { DeclaredAnswer::Undeclared } else { DeclaredAnswer::Empty(reason) };
+        first.unwrap_or((without_success, false))
     }
 
     fn content<'a>(&'a self, operation: &'a Value, code: &str, response: &'a Value) -> DeclaredAnswer<'a> {
@@ -330,7 +331,7 @@ impl Spec {
     }
 }
 
-/// Whether a media type is JSON, or any type.
+/// Returns whether a media type is JSON, or any type.
 fn is_json(media: &str) -> bool {
     let essence = media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     essence.ends_with("json") || essence == "*/*" || essence == "application/*"

@@ -203,8 +203,8 @@ impl<'a> SchemaReader<'a> {
         object
     }
 
-    /// Adds the properties of a schema and of its parts. `within` holds the schemas on the way here, so that a cycle ends. `certain` is
-    /// false inside of one of several alternatives, whose required properties may be absent.
+    /// Adds the properties of a schema and of its parts. `within` holds the schemas on the way here, so that a cycle ends.
+    /// `certain` is false inside of one of several alternatives, whose required properties may be absent.
     fn flatten(&self, at: &'a Value, into: &mut Object<'a>, within: &mut Vec<usize>, certain: bool) {
         let at = self.spec.follow(at);
         let id = std::ptr::from_ref(at) as usize;

@@ -1,4 +1,5 @@
-//! Hostile and broken specifications: each gives a draft that loads or an error that says why, without a panic and in bounded time.
+//! Hostile and broken specifications: each gives a draft that loads or an error that says why, without a panic and in bounded
+//! time.
 
 use std::time::{Duration, Instant};
 

@@ -1,6 +1,6 @@
-//! Drafts of three APIs compared with the catalogs that people wrote for them: kinds, keys, entities and relations of shared operations.
-//! The specifications are large and are fetched by `scripts/corpus.sh`, so the comparison runs only if TOKAMAK_SPECIFICATIONS names
-//! their folder.
+//! Drafts of three APIs compared with the catalogs that people wrote for them: kinds, keys, entities, relations.
+//! The specifications are large and are fetched by `scripts/corpus.sh`, so the comparison runs only if TOKAMAK_SPECIFICATIONS
+//! names their folder.
 
 // The scores are printed for a person.
 #![allow(clippy::print_stdout)]
