@@ -60,6 +60,7 @@ impl Draft {
         fields.chain(params).map(|declaration| slots(&declaration.kind)).sum()
     }
 
+    /// Returns the draft as YAML: the head, then entities, then capabilities, each in their order.
     pub fn write(&self) -> Result<DraftText, ImportError> {
         let mut out = Emitter::new(&EXPANDED_KEYS);
         for comment in &self.comments {

@@ -82,6 +82,7 @@ impl TypeDef {
     }
 }
 
+/// The types of a schema and its root types.
 #[derive(Debug, Default)]
 pub struct Schema {
     /// Types by their name.
@@ -127,6 +128,7 @@ fn looks_like_json(text: &str) -> bool {
 }
 
 fn from_sdl(text: &str) -> Result<Schema, ImportError> {
+    // The limits bound the cost of a hostile schema. Real ones are far below.
     let tree = Parser::new(text).recursion_limit(200).token_limit(8_000_000).parse();
     if let Some(error) = tree.errors().next() {
         let message: String =
@@ -175,11 +177,12 @@ fn add(schema: &mut Schema, def: TypeDef) {
 }
 
 fn new_def(name: Option<cst::Name>, form: Form, description: Option<cst::Description>) -> Option<TypeDef> {
-    let description = description.and_then(|d| d.string_value()).map(|s| String::from(&s)).unwrap_or_default();
     let name = name?.text().to_string();
+    let description = description_text(description);
     Some(TypeDef { name, form, description, fields: IndexMap::new(), implements: Vec::new(), values: Vec::new() })
 }
 
+/// Returns the type that a definition or an extension defines; `None` for directives and the schema itself.
 fn def_of(definition: &cst::Definition) -> Option<TypeDef> {
     use cst::Definition as D;
     let mut def = match definition {
@@ -213,6 +216,7 @@ fn def_of(definition: &cst::Definition) -> Option<TypeDef> {
     };
     for input in inputs.into_iter().flat_map(|f| f.input_value_definitions()).filter_map(|i| arg_of(&i)) {
         let Arg { name, mut ty, has_default, description } = input;
+        // A field of an input keeps no default here, so one with a default is not required.
         ty.required &= !has_default;
         def.fields.insert(name.clone(), Field { name, args: Vec::new(), ty, description, deprecated: false });
     }
@@ -224,7 +228,6 @@ fn def_of(definition: &cst::Definition) -> Option<TypeDef> {
 }
 
 fn field_of(field: &cst::FieldDefinition) -> Option<Field> {
-    let description = field.description().and_then(|d| d.string_value()).map(|s| String::from(&s)).unwrap_or_default();
     let args = field.arguments_definition().into_iter().flat_map(|a| a.input_value_definitions());
     let directives = field.directives().into_iter().flat_map(|d| d.directives());
     let deprecated = directives.into_iter().any(|d| d.name().is_some_and(|n| n.text() == "deprecated"));
@@ -232,19 +235,22 @@ fn field_of(field: &cst::FieldDefinition) -> Option<Field> {
         name: field.name()?.text().to_string(),
         args: args.filter_map(|a| arg_of(&a)).collect(),
         ty: type_of(&field.ty()?),
-        description,
+        description: description_text(field.description()),
         deprecated,
     })
 }
 
 fn arg_of(input: &cst::InputValueDefinition) -> Option<Arg> {
-    let description = input.description().and_then(|d| d.string_value()).map(|s| String::from(&s)).unwrap_or_default();
     Some(Arg {
         name: input.name()?.text().to_string(),
         ty: type_of(&input.ty()?),
         has_default: input.default_value().is_some(),
-        description,
+        description: description_text(input.description()),
     })
+}
+
+fn description_text(description: Option<cst::Description>) -> String {
+    description.and_then(|d| d.string_value()).map(|s| String::from(&s)).unwrap_or_default()
 }
 
 fn type_of(ty: &cst::Type) -> TypeRef {

@@ -86,17 +86,17 @@ impl<'a> Mapper<'_, 'a> {
         let is_usable =
             |property: &RowProperty<'a>| self.reader.scalar(property.schema).is_some_and(|s| s != Scalar::Boolean);
         let by_name = |name: &str| properties.iter().find(|p| p.snake_name == name);
-        let of_any_kind = |name: &str| by_name(name).filter(|p| has_same_kind(p) || is_usable(p)).cloned();
+        let of_usable_kind = |name: &str| by_name(name).filter(|p| is_usable(p)).cloned();
         let of_same_kind = |name: &str| by_name(name).filter(|p| has_same_kind(p)).cloned();
 
         let words = hole_words(hole);
         let hole_name = words.join("_");
-        if let Some(property) = of_any_kind(&hole_name) {
+        if let Some(property) = of_usable_kind(&hole_name) {
             return Some(property);
         }
         // `issue_number` is the `number` of an issue.
         let mut suffixes = (1..words.len()).map(|from| words[from..].join("_"));
-        if let Some(property) = suffixes.find_map(|suffix| of_any_kind(&suffix)) {
+        if let Some(property) = suffixes.find_map(|suffix| of_usable_kind(&suffix)) {
             return Some(property);
         }
         if matches!(hole_name.as_str(), "username" | "user_name" | "login") {
@@ -115,7 +115,7 @@ impl<'a> Mapper<'_, 'a> {
         candidates
             .find_map(of_same_kind)
             // A path that wants a text often takes a numeric id, unless the hole is named after the entity: then it may be a name.
-            .or_else(|| of_any_kind("id").filter(|_| !names_entity))
+            .or_else(|| of_usable_kind("id").filter(|_| !names_entity))
     }
 
     /// Returns the property of a row that identifies what the row belongs to: `project_id`, `project.id` or `owner.login` for a
