@@ -117,3 +117,20 @@ pub struct Relation {
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub with: IndexMap<String, String>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Catalog;
+
+    #[test]
+    fn a_catalog_reads_back_as_it_is_written() {
+        let every_key = include_str!("../../../../../tests/catalog/every.yaml");
+        let github = include_str!("../../../../../catalogs/github.yaml");
+        for text in [every_key, github] {
+            let catalog: Catalog = serde_saphyr::from_str(text).unwrap();
+            let written = serde_json::to_value(&catalog).unwrap();
+            let back: Catalog = serde_json::from_value(written).unwrap();
+            assert_eq!(back, catalog);
+        }
+    }
+}
