@@ -30,7 +30,7 @@ pub use model::{
 pub use paging::{NextPage, PageParamLocation, PagePosition, PageRequest, PageSize, Paging, PagingError, PagingForm};
 pub use path::DataPath;
 pub use permissions::Permissions;
-pub use read::{Rejected, is_reserved_header, read, schema};
+pub use read::{Rejected, is_reserved_header, raw, read, schema};
 pub use registry::{
     CatalogChange, CatalogProblem, CatalogSet, FileError, FileScan, FolderError, FolderScan, ProblemCause, Registry,
     RegistryError, ReloadReport,

@@ -1,45 +1,46 @@
-//! Names: words out of anything, words into names that a catalog takes, singular and plural.
-//! Invariant: what comes out of `name` and `pascal` is a name that the catalog reader accepts, whatever went in.
+//! Names: any text to words, words to names that a catalog accepts, singular and plural, first sentences.
+//! Invariant: `name` and `pascal` return a name that the reader of catalogs accepts, for any input.
 
 use std::collections::HashSet;
 
-/// Longer names are no help to anyone, and a specification may hold any.
-const LONGEST: usize = 48;
+/// The length of a name. A specification may hold names of any length, and longer ones do not help a reader.
+const MAX_NAME: usize = 48;
 
-/// What follows a `.` and means something to the language itself.
-const POSTFIXES: [&str; 10] =
+/// Words that mean something in the language after a `.`, so no method or relation may have them as its name.
+const LANGUAGE_WORDS: [&str; 10] =
     ["limit", "page_size", "sort", "filter", "aggregate", "group_by", "distinct", "first", "last", "singleton"];
 
-/// `issues/listForRepo` as `issues`, `list`, `for`, `repo`.
+/// Returns the words of a text in lower case: `issues/listForRepo` has `issues`, `list`, `for`, `repo`.
 pub fn words(text: &str) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     let mut word = String::new();
-    let mut before = ' ';
+    let mut previous = ' ';
     let mut chars = text.chars().take(200).peekable();
     while let Some(c) = chars.next() {
         if !c.is_ascii_alphanumeric() {
-            // An apostrophe is inside its word.
+            // An apostrophe does not end a word.
             if c != '\'' && c != '’' {
-                push(&mut out, &mut word);
+                end_word(&mut out, &mut word);
             }
-            before = ' ';
+            previous = ' ';
             continue;
         }
-        let starts = c.is_ascii_uppercase()
-            && (before.is_ascii_lowercase()
-                || before.is_ascii_digit()
-                || (before.is_ascii_uppercase() && chars.peek().is_some_and(char::is_ascii_lowercase)));
-        if starts {
-            push(&mut out, &mut word);
+        // `HTTPRoute` is two words: the last capital before a small letter starts the second.
+        let starts_word = c.is_ascii_uppercase()
+            && (previous.is_ascii_lowercase()
+                || previous.is_ascii_digit()
+                || (previous.is_ascii_uppercase() && chars.peek().is_some_and(char::is_ascii_lowercase)));
+        if starts_word {
+            end_word(&mut out, &mut word);
         }
         word.push(c.to_ascii_lowercase());
-        before = c;
+        previous = c;
     }
-    push(&mut out, &mut word);
+    end_word(&mut out, &mut word);
     out
 }
 
-fn push(out: &mut Vec<String>, word: &mut String) {
+fn end_word(out: &mut Vec<String>, word: &mut String) {
     if !word.is_empty() {
         out.push(std::mem::take(word));
     }
@@ -49,7 +50,8 @@ pub fn snake(text: &str) -> String {
     words(text).join("_")
 }
 
-/// Whether `snake` of it is `wanted`. Asked of every property of every answer, so most are told apart by their letters.
+/// Returns whether `snake` of the text is `wanted`. It is called for every property of every answer, so it compares the letters
+/// first, which needs no allocation.
 pub fn is_snake(text: &str, wanted: &str) -> bool {
     letters(text).eq(letters(wanted)) && snake(text) == wanted
 }
@@ -58,58 +60,57 @@ fn letters(text: &str) -> impl Iterator<Item = u8> {
     text.bytes().filter(u8::is_ascii_alphanumeric).map(|b| b.to_ascii_lowercase())
 }
 
-/// A name for an entity: `PullRequest`.
+/// Returns the name of an entity: `PullRequest`.
 pub fn pascal(words: &[String]) -> String {
     let mut out = String::new();
     for word in words {
         let mut chars = word.chars();
         out.extend(chars.next().map(|c| c.to_ascii_uppercase()));
         out.extend(chars);
-        if out.len() > LONGEST {
-            out.truncate(LONGEST);
+        if out.len() > MAX_NAME {
+            out.truncate(MAX_NAME);
             break;
         }
     }
     if out.is_empty() || out.starts_with(|c: char| c.is_ascii_digit()) {
         out.insert_str(0, "Item");
     }
-    // A digit at a word's start joins the one before: a split would read it otherwise.
     out
 }
 
-/// As a capability writes an entity's name, by the rule of `catalog::Capability::method_name`.
+/// Returns the prefix of the names of an entity's capabilities, by the rule of `catalog::Capability::method_name`.
 pub fn entity_prefix(name: &str) -> String {
     let mut out = String::with_capacity(name.len() + 4);
-    let mut lower = false;
+    let mut after_lowercase = false;
     for c in name.chars() {
-        if c.is_ascii_uppercase() && lower {
+        if c.is_ascii_uppercase() && after_lowercase {
             out.push('_');
         }
-        lower = c.is_ascii_lowercase() || c.is_ascii_digit();
+        after_lowercase = c.is_ascii_lowercase() || c.is_ascii_digit();
         out.push(c.to_ascii_lowercase());
     }
     out
 }
 
-/// Whether a property of this name can be found by a path into an answer.
+/// Returns whether a path into an answer can name a property of this name.
 pub fn is_reachable(name: &str) -> bool {
     !name.is_empty() && name.len() <= 100 && !name.contains(['.', '[', ']']) && !name.contains(char::is_control)
 }
 
-/// Whether a parameter of this name can be sent in a query.
+/// Returns whether a parameter of this name can be sent in a query.
 pub fn is_sendable(name: &str) -> bool {
     !name.is_empty() && name.len() <= 100 && name.chars().all(|c| !c.is_control() && !" &=#?{}".contains(c))
 }
 
-/// A slot's name: as it is where it can be, else made of its words.
+/// Returns the name of a field or a parameter: the text itself if it is a name, else a name of its words.
 pub fn name(text: &str) -> String {
-    let fits = text.len() <= LONGEST
+    let is_name = text.len() <= MAX_NAME
         && text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
-        // `_` alone is the row of a program.
+        // `_` alone means the row of a program.
         && text.bytes().any(|b| b.is_ascii_alphanumeric());
-    let mut out = if fits { text.to_owned() } else { snake(text) };
-    out.truncate(LONGEST);
+    let mut out = if is_name { text.to_owned() } else { snake(text) };
+    out.truncate(MAX_NAME);
     if out.is_empty() {
         out = "value".to_owned();
     }
@@ -122,24 +123,24 @@ pub fn name(text: &str) -> String {
     out
 }
 
-/// `e1`, `m2`, `p3`, `r4`, `s5` are symbols of a session.
+/// `e1`, `m2`, `p3`, `r4` and `s5` are symbols of a session, so no name may look like one.
 fn is_symbol(text: &str) -> bool {
     text.len() > 1 && text.starts_with(['e', 'm', 'p', 'r', 's']) && text.bytes().skip(1).all(|b| b.is_ascii_digit())
 }
 
-/// A name after a dot: not a word of the language.
+/// Returns the name of a method, which is not a word of the language.
 pub fn method(text: &str) -> String {
     let name = name(text);
-    if POSTFIXES.contains(&name.as_str()) { format!("do_{name}") } else { name }
+    if LANGUAGE_WORDS.contains(&name.as_str()) { format!("do_{name}") } else { name }
 }
 
-/// A relation's name: not a word of the language.
+/// Returns the name of a relation, which is not a word of the language.
 pub fn relation(text: &str) -> String {
     let name = name(text);
-    if POSTFIXES.contains(&name.as_str()) { format!("{name}_rows") } else { name }
+    if LANGUAGE_WORDS.contains(&name.as_str()) { format!("{name}_rows") } else { name }
 }
 
-/// The name, or the name with the first number that is free; it is taken then.
+/// Returns the name, or the name with the first number that is free, and marks it as taken.
 pub fn unique(taken: &mut HashSet<String>, name: String) -> String {
     if taken.insert(name.clone()) {
         return name;
@@ -150,15 +151,65 @@ pub fn unique(taken: &mut HashSet<String>, name: String) -> String {
     free
 }
 
-/// `an open order` of OpenOrder.
-pub fn a(name: &str) -> String {
+/// Returns the id of a catalog: the words of the title that say more than "API"; where they are many, the name of the host.
+pub fn catalog_id(title: &str, origin: &str) -> String {
+    let noise = [
+        "api",
+        "apis",
+        "rest",
+        "the",
+        "openapi",
+        "swagger",
+        "specification",
+        "spec",
+        "public",
+        "v1",
+        "v2",
+        "v3",
+        "official",
+        "service",
+        "services",
+        "for",
+        "and",
+        "of",
+        "web",
+        "restful",
+        "http",
+        "reference",
+    ];
+    let letters = |word: &str| -> String {
+        word.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase()
+    };
+    let is_number = |word: &String| word.bytes().all(|b| b.is_ascii_digit());
+    let title = title.replace("'s", "").replace("’s", "");
+    let words: Vec<String> = title
+        .split([' ', '-', '_', '/', ':', '.'])
+        .map(letters)
+        .filter(|word| !noise.contains(&word.as_str()) && !is_number(word))
+        .collect();
+
+    let host = origin.split("://").nth(1).and_then(|rest| rest.split(['/', ':']).next()).unwrap_or_default();
+    let labels: Vec<&str> = host.split('.').filter(|label| !matches!(*label, "api" | "www" | "example")).collect();
+    let host_name = labels.len().checked_sub(2).and_then(|at| labels.get(at)).copied().unwrap_or_default();
+
+    let id = if words.is_empty() || (words.len() > 3 && !host_name.is_empty()) {
+        letters(host_name)
+    } else {
+        words.into_iter().take(3).collect::<Vec<_>>().join("-")
+    };
+    let id: String = id.chars().take(40).collect();
+    if id.is_empty() { "imported".to_owned() } else { id }
+}
+
+/// Returns the name of an entity in words with an article: `an open order` for `OpenOrder`.
+pub fn with_article(name: &str) -> String {
     let words = words(name).join(" ");
     let article = if words.starts_with(['a', 'e', 'i', 'o']) { "an" } else { "a" };
     format!("{article} {words}")
 }
 
-/// Whether a field of this name, in words, tells a reader most of what a row is.
-pub fn is_telling(short: &str) -> bool {
+/// Returns whether a field of this name, in snake case, tells a reader much about a row.
+pub fn is_informative(snake: &str) -> bool {
     let words = [
         "id",
         "name",
@@ -208,11 +259,11 @@ pub fn is_telling(short: &str) -> bool {
         "enabled",
         "value",
     ];
-    words.contains(&short)
+    words.contains(&snake)
 }
 
 pub fn singular(word: &str) -> String {
-    let swap = |end: &str, with: &str| word.strip_suffix(end).map(|stem| format!("{stem}{with}"));
+    let replace_ending = |end: &str, with: &str| word.strip_suffix(end).map(|stem| format!("{stem}{with}"));
     match word {
         "people" => return "person".to_owned(),
         "children" => return "child".to_owned(),
@@ -227,15 +278,15 @@ pub fn singular(word: &str) -> String {
     if word.ends_with("ss") || word.ends_with("us") || word.ends_with("is") || word.len() < 3 {
         return word.to_owned();
     }
-    let es = ["sses", "shes", "ches", "xes", "zzes", "uses"];
-    let plain = word == "uses" || word.ends_with("auses") || word.ends_with("ouses");
-    if es.iter().any(|end| word.ends_with(end)) && !plain {
-        return swap("es", "").unwrap_or_default();
+    let es_endings = ["sses", "shes", "ches", "xes", "zzes", "uses"];
+    let only_s = word == "uses" || word.ends_with("auses") || word.ends_with("ouses");
+    if es_endings.iter().any(|end| word.ends_with(end)) && !only_s {
+        return replace_ending("es", "").unwrap_or_default();
     }
-    swap("ies", "y").or_else(|| swap("s", "")).unwrap_or_else(|| word.to_owned())
+    replace_ending("ies", "y").or_else(|| replace_ending("s", "")).unwrap_or_else(|| word.to_owned())
 }
 
-/// Whether it names several of something.
+/// Returns whether a word is a plural.
 pub fn is_plural(word: &str) -> bool {
     singular(word) != word
 }
@@ -253,40 +304,40 @@ pub fn plural(word: &str) -> String {
     }
 }
 
-/// The first sentence, without markup, at most so long.
-pub fn sentence(text: &str, most: usize) -> String {
+/// Returns the first sentence of a text without markup, in at most so many characters.
+pub fn sentence(text: &str, max: usize) -> String {
     let mut plain = String::new();
-    let mut tag = false;
+    let mut in_tag = false;
     for c in text.trim_start().chars().take(600) {
         match c {
-            '<' => tag = true,
-            '>' if tag => tag = false,
+            '<' => in_tag = true,
+            '>' if in_tag => in_tag = false,
             '`' | '*' | '#' | '\\' => {}
-            '\n' if !tag && plain.trim_end().ends_with(['.', ':']) => break,
-            c if tag => {
-                let _ = c;
-            }
+            '\n' if !in_tag && plain.trim_end().ends_with(['.', ':']) => break,
+            _ if in_tag => {}
             c if c.is_control() || c.is_whitespace() => plain.push(' '),
             c => plain.push(c),
         }
     }
     let plain = without_links(&plain);
     let line = plain.split_whitespace().collect::<Vec<_>>().join(" ");
-    let end = line.match_indices(". ").map(|(at, _)| at).find(|at| !abbreviated(&line[..*at])).unwrap_or(line.len());
+    let end =
+        line.match_indices(". ").map(|(at, _)| at).find(|at| !ends_in_abbreviation(&line[..*at])).unwrap_or(line.len());
     let line = line[..end].trim_end_matches(['.', ':', ';', ',']).trim();
-    if line.chars().count() <= most {
+    if line.chars().count() <= max {
         return line.to_owned();
     }
-    let cut: String = line.chars().take(most).collect();
+    let cut: String = line.chars().take(max).collect();
     let cut = cut.rsplit_once(' ').map_or(cut.as_str(), |(whole, _)| whole);
     format!("{}…", cut.trim_end_matches(['.', ':', ';', ',', '(']))
 }
 
-fn abbreviated(before: &str) -> bool {
-    ["e.g", "i.e", "etc", "vs"].iter().any(|short| before.ends_with(short))
+/// Returns whether the period after this text belongs to an abbreviation.
+fn ends_in_abbreviation(text: &str) -> bool {
+    ["e.g", "i.e", "etc", "vs"].iter().any(|short| text.ends_with(short))
 }
 
-/// `[words](address)` is its words.
+/// Replaces each link of Markdown, `[words](address)`, by its words.
 fn without_links(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -306,7 +357,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_of_every_way_to_write_them() {
+    fn every_spelling_has_words() {
         assert_eq!(words("issues/list-for-repo"), ["issues", "list", "for", "repo"]);
         assert_eq!(words("getHTTPRouteV2"), ["get", "http", "route", "v2"]);
         assert_eq!(words("OAuth2Token"), ["o", "auth2", "token"]);
@@ -314,18 +365,18 @@ mod tests {
     }
 
     #[test]
-    fn names_are_names() {
+    fn any_text_becomes_a_valid_name() {
         assert_eq!(name("created_at"), "created_at");
         assert_eq!(name("page[size]"), "page_size");
         assert_eq!(name("3d"), "n_3d");
         assert_eq!(name("p1"), "p_1");
         assert_eq!(name("@"), "value");
-        assert_eq!(name(&"x".repeat(1_000_000)).len(), LONGEST);
+        assert_eq!(name(&"x".repeat(1_000_000)).len(), MAX_NAME);
         assert_eq!(method("limit"), "do_limit");
     }
 
     #[test]
-    fn one_and_several() {
+    fn singular_and_plural_are_inverse() {
         for (one, several) in [
             ("ticket", "tickets"),
             ("category", "categories"),
@@ -344,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn a_description_is_its_first_sentence() {
+    fn a_description_is_cut_to_its_first_sentence() {
         assert_eq!(sentence("Lists *all* [pets](https://x). More.", 80), "Lists all pets");
         assert_eq!(sentence("<p>One, e.g. two. Three</p>", 80), "One, e.g. two");
         assert_eq!(sentence(&"word ".repeat(50), 20), "word word word word…");

@@ -1,4 +1,4 @@
-//! What became of a specification: what is mapped, what is not and why, and what is a guess.
+//! The report of an import: how many operations are mapped, which are not and why, and what is a guess.
 //! Invariant: every operation is counted once: mapped, deprecated, left out on request, or not mapped with a reason.
 
 use std::collections::HashSet;
@@ -6,32 +6,39 @@ use std::collections::HashSet;
 use catalog::{Catalog, Kind, Type, Via};
 use serde::Serialize;
 
+/// An operation that the draft does not have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Unmapped {
+    /// `GET /tickets/{number}`, or `query ticket`.
     pub operation: String,
+    /// The reason, for a person.
     pub why: String,
 }
 
-/// Something that a person should look at.
+/// An assumption of the importer that a person should check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Guess {
+    /// The entity, the operation or the part of the head (`origin`, `auth`) that it is about.
     pub at: String,
+    /// The assumption, for a person.
     pub what: String,
 }
 
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Report {
-    /// All of the specification, deprecated ones included.
+pub struct ImportReport {
+    /// The number of operations of the specification, deprecated ones included.
     pub operations: usize,
     pub deprecated: usize,
-    /// By `--only` and `--tag`.
+    /// The number of operations that `--only` and `--tag` left out.
     pub left_out: usize,
+    /// The number of operations that at least one capability calls.
     pub mapped: usize,
     pub unmapped: Vec<Unmapped>,
     pub entities: usize,
     pub capabilities: usize,
-    /// Relations, and fields that refer to another entity.
+    /// The number of relations that a query follows.
     pub relations: usize,
+    /// The number of fields that refer to another entity.
     pub references: usize,
     /// Entities that cannot be listed.
     pub without_list: Vec<String>,
@@ -40,33 +47,44 @@ pub struct Report {
     pub guesses: Vec<Guess>,
 }
 
-impl Report {
-    /// Of the operations that are neither deprecated nor left out on request; nothing where there are none.
+impl ImportReport {
+    /// Returns the mapped share of the operations that are neither deprecated nor left out; 0 where there are none.
     pub fn share(&self) -> f64 {
         self.mapped as f64 / (self.mapped + self.unmapped.len()).max(1) as f64
     }
 
+    /// Counts what the catalog holds.
     pub(crate) fn count(&mut self, catalog: &Catalog) {
         self.entities = catalog.entities.len();
         self.capabilities = catalog.capabilities.len();
         for entity in catalog.entities.values() {
-            let called = |relation: &&catalog::Relation| !matches!(relation.via, Via::Key { .. });
-            self.relations += entity.relations.values().filter(called).count();
-            let refers = |kind: &Type| match kind {
-                Type::Ref(_) => true,
-                Type::Array(of) => matches!(**of, Type::Ref(_)),
-                _ => false,
-            };
-            self.references += entity.fields.values().filter(|field| refers(&field.kind)).count();
+            let by_query = entity.relations.values().filter(|relation| !matches!(relation.via, Via::Key { .. }));
+            self.relations += by_query.count();
+            self.references += entity.fields.values().filter(|field| is_reference(&field.kind)).count();
         }
-        let of = |kinds: &[Kind]| -> HashSet<&str> {
-            catalog.capabilities.values().filter(|c| kinds.contains(&c.kind)).map(|c| c.entity.as_str()).collect()
-        };
-        let (listed, got) = (of(&[Kind::Query, Kind::Search]), of(&[Kind::Get]));
-        let without = |has: &HashSet<&str>| {
-            catalog.entities.keys().filter(|name| !has.contains(name.as_str())).cloned().collect()
-        };
-        self.without_list = without(&listed);
-        self.without_get = without(&got);
+        let listed = entities_with(catalog, &[Kind::Query, Kind::Search]);
+        let readable = entities_with(catalog, &[Kind::Get]);
+        for name in catalog.entities.keys() {
+            if !listed.contains(name.as_str()) {
+                self.without_list.push(name.clone());
+            }
+            if !readable.contains(name.as_str()) {
+                self.without_get.push(name.clone());
+            }
+        }
     }
+}
+
+fn is_reference(kind: &Type) -> bool {
+    match kind {
+        Type::Ref(_) => true,
+        Type::Array(item) => matches!(**item, Type::Ref(_)),
+        _ => false,
+    }
+}
+
+/// Returns the entities that have a capability of one of these kinds.
+fn entities_with<'c>(catalog: &'c Catalog, kinds: &[Kind]) -> HashSet<&'c str> {
+    let capabilities = catalog.capabilities.values().filter(|capability| kinds.contains(&capability.kind));
+    capabilities.map(|capability| capability.entity.as_str()).collect()
 }

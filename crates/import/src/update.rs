@@ -1,5 +1,5 @@
-//! A new draft merged into a catalog that a person has edited: what they wrote stays, what is new is added at the end of its part.
-//! Invariant: no line of theirs is changed or lost; what comes out loads; what could not be added is said, with why.
+//! The update of an edited catalog from a new draft: edited lines stay, and new parts are added at the end of their section.
+//! Invariant: no line of the person is changed or lost, and the result loads. The update says what could not be added, and why.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
@@ -10,72 +10,99 @@ use serde::Serialize;
 
 use crate::{Import, ImportError};
 
-/// What cannot stand beside what is there is left out, this often and no more.
+/// The number of times that blocks which do not fit are removed before the update gives up.
 const MAX_ROUNDS: usize = 12;
+
+/// The keys after which a draft writes the name of an entity.
+const ENTITY_KEYS: [&str; 10] =
+    ["query", "search", "get", "singleton", "create", "update", "delete", "action", "returns", "ref"];
 
 #[derive(Debug, Clone, Serialize)]
 pub struct Update {
+    /// The updated catalog.
     #[serde(skip)]
     pub text: String,
-    /// Capabilities that are new in the specification, as they are called in the file.
+    /// The names of capabilities that are new in the specification.
     pub added: Vec<String>,
-    /// Capabilities of the file whose operation the specification has no more. They stay: a person decides.
+    /// The names of capabilities whose operation the specification no longer has. They stay: a person decides.
     pub gone: Vec<String>,
-    /// Capabilities whose operation takes other parameters than before.
+    /// Capabilities whose operation takes other parameters than before, each with the difference.
     pub changed: Vec<String>,
-    /// New ones that do not fit beside what is there, and why.
+    /// New parts that do not fit into the catalog, each with the reason.
     pub refused: Vec<String>,
 }
 
-/// One piece of text that may be added.
+/// The lines of one entity or capability of the draft.
 struct Block {
     name: String,
     text: String,
 }
 
-pub fn update(existing: &str, made: &Import) -> Result<Update, ImportError> {
+/// The result of adding blocks to a catalog.
+struct Merged {
+    text: String,
+    added: Vec<String>,
+    refused: Vec<String>,
+}
+
+/// Adds the capabilities of a new draft to an existing catalog, with the entities that they need.
+pub fn update(existing: &str, import: &Import) -> Result<Update, ImportError> {
     let old = catalog::read("existing", existing).map_err(|rejected| ImportError::Existing(rejected.lines()))?;
-    let (known, new) = (operations(&old), operations(&made.catalog));
-    let gone =
-        known.iter().filter(|(operation, _)| !new.contains_key(*operation)).map(|(_, c)| c.name.clone()).collect();
-    let same = known.iter().filter_map(|(operation, before)| Some((*before, *new.get(operation)?)));
-    let changed = same.filter_map(|(before, after)| difference(before, after)).collect();
-    let renamed = renamed(&known, &new);
-    let sections = Sections::of(&made.text);
-    let unknown: BTreeSet<&str> =
-        new.iter().filter(|(operation, _)| !known.contains_key(*operation)).map(|(_, c)| c.name.as_str()).collect();
-    let fresh: Vec<&Capability> =
-        made.catalog.capabilities.values().filter(|c| unknown.contains(c.name.as_str())).collect();
+    let old_operations = by_operation(&old);
+    let new_operations = by_operation(&import.catalog);
+    let mut gone = Vec::new();
+    let mut changed = Vec::new();
+    for (operation, before) in &old_operations {
+        match new_operations.get(operation) {
+            Some(after) => changed.extend(parameter_difference(before, after)),
+            None => gone.push(before.name.clone()),
+        }
+    }
+
+    let renames = renamed_entities(&old_operations, &new_operations);
+    let sections = Sections::of(&import.text);
+    let new_names: BTreeSet<&str> = new_operations
+        .iter()
+        .filter(|(operation, _)| !old_operations.contains_key(*operation))
+        .map(|(_, capability)| capability.name.as_str())
+        .collect();
     let mut capabilities: Vec<Block> = Vec::new();
-    let mut wanted: BTreeSet<&str> = BTreeSet::new();
-    for capability in fresh.iter().filter(|c| !old.capabilities.contains_key(&c.name)) {
+    let mut needed_entities: BTreeSet<&str> = BTreeSet::new();
+    for capability in import.catalog.capabilities.values() {
+        if !new_names.contains(capability.name.as_str()) || old.capabilities.contains_key(&capability.name) {
+            continue;
+        }
         let Some(text) = sections.capabilities.get(capability.name.as_str()) else { continue };
-        capabilities.push(Block { name: capability.name.clone(), text: rename(text, &renamed) });
+        capabilities.push(Block { name: capability.name.clone(), text: with_renames(text, &renames) });
         for entity in [&capability.entity, &capability.returns] {
-            if !old.entities.contains_key(entity) && !renamed.contains_key(entity) {
-                wanted.insert(entity);
+            if !old.entities.contains_key(entity) && !renames.contains_key(entity) {
+                needed_entities.insert(entity);
             }
         }
     }
-    let entity = |name: &&str| {
-        let text = sections.entities.get(name)?;
-        Some(Block { name: (*name).to_owned(), text: rename(&without_relations(text), &renamed) })
-    };
-    let entities: Vec<Block> = wanted.iter().filter_map(entity).collect();
-    let (text, added, refused) = merge(existing, entities, capabilities)?;
+    let mut entities: Vec<Block> = Vec::new();
+    for name in needed_entities {
+        if let Some(text) = sections.entities.get(name) {
+            // The relations of the draft name its own capabilities, which may have other names in the catalog.
+            let text = with_renames(&without_relations(text), &renames);
+            entities.push(Block { name: name.to_owned(), text });
+        }
+    }
+    let Merged { text, added, refused } = merge(existing, entities, capabilities)?;
     Ok(Update { text, added, gone, changed, refused })
 }
 
-/// `GET /tickets/{}`: an operation, whatever its holes are called, to its first capability.
-fn operations(catalog: &Catalog) -> BTreeMap<String, &Capability> {
+/// Returns the first capability of each operation. An operation is recognised by its path without the names of holes:
+/// `GET /tickets/{}`.
+fn by_operation(catalog: &Catalog) -> BTreeMap<String, &Capability> {
     let mut out = BTreeMap::new();
     for capability in catalog.capabilities.values() {
         let operation = match &capability.transport {
             Transport::Http(http) => {
                 let path = format!("{}{}", catalog.base_path, http.path);
-                let bare: Vec<&str> =
+                let literals: Vec<&str> =
                     path.split('{').map(|part| part.split_once('}').map_or(part, |(_, rest)| rest)).collect();
-                format!("{} {}", http.method.as_str(), bare.join("{}"))
+                format!("{} {}", http.method.as_str(), literals.join("{}"))
             }
             Transport::Graphql(_) => capability.name.clone(),
         };
@@ -84,70 +111,87 @@ fn operations(catalog: &Catalog) -> BTreeMap<String, &Capability> {
     out
 }
 
-fn difference(before: &Capability, after: &Capability) -> Option<String> {
-    let new: Vec<&str> =
-        after.params.keys().filter(|name| !before.params.contains_key(*name)).map(String::as_str).collect();
-    let lost: Vec<&str> =
-        before.params.keys().filter(|name| !after.params.contains_key(*name)).map(String::as_str).collect();
-    let part = |what: &str, names: Vec<&str>| {
-        if names.is_empty() { String::new() } else { format!(" {what} {}", names.join(", ")) }
+/// Returns a line for a person about parameters that are new or gone; `None` where there are none.
+fn parameter_difference(before: &Capability, after: &Capability) -> Option<String> {
+    let only_in = |one: &Capability, other: &Capability| {
+        let names: Vec<&str> =
+            one.params.keys().filter(|name| !other.params.contains_key(*name)).map(String::as_str).collect();
+        names.join(", ")
     };
-    let says = format!("{}{}", part("also takes", new), part("no longer takes", lost));
-    (!says.is_empty()).then(|| format!("{}:{says}", before.name))
+    let new = only_in(after, before);
+    let lost = only_in(before, after);
+    let mut line = format!("{}:", before.name);
+    if !new.is_empty() {
+        line.push_str(&format!(" also takes {new}"));
+    }
+    if !lost.is_empty() {
+        line.push_str(&format!(" no longer takes {lost}"));
+    }
+    (!new.is_empty() || !lost.is_empty()).then_some(line)
 }
 
-/// What a person calls an entity that the draft calls something else, seen by the operations of both.
-fn renamed(known: &BTreeMap<String, &Capability>, new: &BTreeMap<String, &Capability>) -> HashMap<String, String> {
-    let mut count: HashMap<(&str, &str), usize> = HashMap::new();
-    for (operation, before) in known {
+/// Returns the person's name of each entity that the draft names otherwise: the name with which most operations of both agree.
+fn renamed_entities(
+    old: &BTreeMap<String, &Capability>,
+    new: &BTreeMap<String, &Capability>,
+) -> HashMap<String, String> {
+    let mut operations: HashMap<(&str, &str), usize> = HashMap::new();
+    for (operation, before) in old {
         if let Some(after) = new.get(operation) {
-            *count.entry((&after.entity, &before.entity)).or_default() += 1;
+            *operations.entry((&after.entity, &before.entity)).or_default() += 1;
         }
     }
-    let mut most: HashMap<&str, (&str, usize)> = HashMap::new();
-    for ((from, to), n) in count {
-        let best = most.entry(from).or_insert((to, n));
-        if n > best.1 || (n == best.1 && to < best.0) {
-            *best = (to, n);
+    let mut best: HashMap<&str, (&str, usize)> = HashMap::new();
+    for ((draft_name, name), count) in operations {
+        let known = best.entry(draft_name).or_insert((name, count));
+        // Of names with as many operations, the first in the alphabet, so that the result does not depend on the map's order.
+        if count > known.1 || (count == known.1 && name < known.0) {
+            *known = (name, count);
         }
     }
-    most.into_iter()
-        .filter(|(from, (to, _))| from != to)
-        .map(|(from, (to, _))| (from.to_owned(), to.to_owned()))
+    best.into_iter()
+        .filter(|(draft_name, (name, _))| draft_name != name)
+        .map(|(draft_name, (name, _))| (draft_name.to_owned(), name.to_owned()))
         .collect()
 }
 
-/// Names of entities where a draft writes them: after a kind, `returns: ` and `ref: `.
-fn rename(text: &str, renamed: &HashMap<String, String>) -> String {
+/// Replaces the names of entities in a block of a draft.
+fn with_renames(text: &str, renames: &HashMap<String, String>) -> String {
     let mut out = text.to_owned();
-    let before = ["query", "search", "get", "singleton", "create", "update", "delete", "action", "returns", "ref"];
-    for (from, to) in renamed {
-        for key in before {
+    for (draft_name, name) in renames {
+        for key in ENTITY_KEYS {
             for end in ["\n", "}", ","] {
-                out = out.replace(&format!("{key}: {from}{end}"), &format!("{key}: {to}{end}"));
+                out = out.replace(&format!("{key}: {draft_name}{end}"), &format!("{key}: {name}{end}"));
             }
         }
     }
     out
 }
 
+/// Removes `relations` from the block of an entity, whose keys are indented by four spaces.
 fn without_relations(text: &str) -> String {
-    let mut inside = false;
-    let kept = text.lines().filter(|line| {
-        inside =
-            if line.starts_with("    ") && !line.starts_with("     ") { line.trim() == "relations:" } else { inside };
-        !inside
-    });
-    kept.map(|line| format!("{line}\n")).collect()
+    let mut in_relations = false;
+    let mut out = String::new();
+    for line in text.lines() {
+        if line.starts_with("    ") && !line.starts_with("     ") {
+            in_relations = line.trim() == "relations:";
+        }
+        if !in_relations {
+            out.push_str(line);
+            out.push('\n');
+        }
+    }
+    out
 }
 
-/// The blocks of a draft, by their names.
+/// The blocks of a draft by their names.
 struct Sections<'t> {
     entities: HashMap<&'t str, String>,
     capabilities: HashMap<&'t str, String>,
 }
 
 impl<'t> Sections<'t> {
+    /// Splits the text of a draft, whose layout is known: sections without indentation, names indented by two spaces.
     fn of(text: &'t str) -> Self {
         let mut sections = Self { entities: HashMap::new(), capabilities: HashMap::new() };
         let mut section = "";
@@ -176,75 +220,89 @@ impl<'t> Sections<'t> {
     }
 }
 
-/// The text with the blocks in it, what was added and what was not.
-fn merge(
-    existing: &str,
-    mut entities: Vec<Block>,
-    mut capabilities: Vec<Block>,
-) -> Result<(String, Vec<String>, Vec<String>), ImportError> {
+/// Adds the blocks to the catalog. The reader of catalogs judges the result, and blocks that it refuses are removed.
+fn merge(existing: &str, mut entities: Vec<Block>, mut capabilities: Vec<Block>) -> Result<Merged, ImportError> {
     let mut refused = Vec::new();
     for _ in 0..MAX_ROUNDS {
-        let (text, starts) = laid_out(existing, &entities, &capabilities);
-        let Err(rejected) = catalog::read("merged", &text) else {
-            return Ok((text, capabilities.into_iter().map(|block| block.name).collect(), refused));
+        let layout = Layout::of(existing, &entities, &capabilities);
+        let Err(rejected) = catalog::read("merged", &layout.text) else {
+            let added = capabilities.into_iter().map(|block| block.name).collect();
+            return Ok(Merged { text: layout.text, added, refused });
         };
-        let index = LineIndex::new(&text);
-        let mut out: BTreeMap<usize, String> = BTreeMap::new();
+        let index = LineIndex::new(&layout.text);
+        let mut refused_blocks: BTreeMap<usize, String> = BTreeMap::new();
         for diagnostic in &rejected.diagnostics {
             let line = index.location(diagnostic.span.start).line as usize;
-            if let Some((_, at)) = starts.iter().find(|(lines, _)| lines.contains(&line)) {
-                out.entry(*at).or_insert_with(|| diagnostic.message.clone());
+            if let Some((_, block)) = layout.blocks.iter().find(|(lines, _)| lines.contains(&line)) {
+                refused_blocks.entry(*block).or_insert_with(|| diagnostic.message.clone());
             }
         }
-        if out.is_empty() {
+        if refused_blocks.is_empty() {
             break;
         }
-        // Entities are counted first, then capabilities, as they were laid out.
-        for (at, why) in out.into_iter().rev() {
-            let count = entities.len();
-            let block = if at < count { entities.remove(at) } else { capabilities.remove(at - count) };
-            refused.push(format!("{}: {why}", block.name));
+        // From the last to the first, so that the numbers of the others stay. Entities are numbered before capabilities.
+        for (number, reason) in refused_blocks.into_iter().rev() {
+            let block = match number.checked_sub(entities.len()) {
+                Some(at) => capabilities.remove(at),
+                None => entities.remove(number),
+            };
+            refused.push(format!("{}: {reason}", block.name));
         }
     }
     refused.extend(capabilities.iter().map(|block| format!("{}: it does not fit beside what is there", block.name)));
-    Ok((existing.to_owned(), Vec::new(), refused))
+    Ok(Merged { text: existing.to_owned(), added: Vec::new(), refused })
 }
 
-/// Entities at the end of theirs, capabilities at the end of theirs; and the lines of each block.
-fn laid_out(existing: &str, entities: &[Block], capabilities: &[Block]) -> (String, Vec<(Range<usize>, usize)>) {
-    let lines: Vec<&str> = existing.lines().collect();
-    let end_of = |section: &str| {
-        let head = format!("{section}:");
-        let start = lines.iter().position(|line| line.trim_end().starts_with(&head)).unwrap_or(lines.len());
-        let next = lines
-            .iter()
-            .enumerate()
-            .skip(start + 1)
-            .find(|(_, line)| !line.starts_with([' ', '#']) && !line.trim().is_empty());
-        let mut end = next.map_or(lines.len(), |(at, _)| at);
-        while end > start + 1 && lines[end - 1].trim().is_empty() {
-            end -= 1;
-        }
-        end
-    };
-    let (of_entities, of_capabilities) = (end_of("entities"), end_of("capabilities"));
-    let mut text = String::new();
-    let mut starts = Vec::new();
-    let mut line = 1;
-    for at in 0..=lines.len() {
-        for (end, blocks, first) in [(of_entities, entities, 0), (of_capabilities, capabilities, entities.len())] {
-            for (n, block) in blocks.iter().enumerate().filter(|_| end == at) {
-                let count = block.text.lines().count();
-                starts.push((line..line + count, first + n));
-                text.push_str(&block.text);
-                line += count;
+/// A catalog with blocks added to it.
+struct Layout {
+    text: String,
+    /// The lines of each block with its number. Entities are numbered before capabilities.
+    blocks: Vec<(Range<usize>, usize)>,
+}
+
+impl Layout {
+    /// Puts entities at the end of the section of entities, and capabilities at the end of theirs.
+    fn of(existing: &str, entities: &[Block], capabilities: &[Block]) -> Self {
+        let lines: Vec<&str> = existing.lines().collect();
+        let end_of_entities = end_of_section(&lines, "entities");
+        let end_of_capabilities = end_of_section(&lines, "capabilities");
+        let mut layout = Self { text: String::new(), blocks: Vec::new() };
+        let mut next_line = 1;
+        for at in 0..=lines.len() {
+            if at == end_of_entities {
+                layout.add(entities, 0, &mut next_line);
+            }
+            if at == end_of_capabilities {
+                layout.add(capabilities, entities.len(), &mut next_line);
+            }
+            if let Some(line) = lines.get(at) {
+                layout.text.push_str(line);
+                layout.text.push('\n');
+                next_line += 1;
             }
         }
-        if let Some(own) = lines.get(at) {
-            text.push_str(own);
-            text.push('\n');
-            line += 1;
+        layout
+    }
+
+    fn add(&mut self, blocks: &[Block], first_number: usize, next_line: &mut usize) {
+        for (at, block) in blocks.iter().enumerate() {
+            let count = block.text.lines().count();
+            self.blocks.push((*next_line..*next_line + count, first_number + at));
+            self.text.push_str(&block.text);
+            *next_line += count;
         }
     }
-    (text, starts)
+}
+
+/// Returns the index of the line after the last of a section, without the empty lines at its end.
+fn end_of_section(lines: &[&str], section: &str) -> usize {
+    let head = format!("{section}:");
+    let start = lines.iter().position(|line| line.trim_end().starts_with(&head)).unwrap_or(lines.len());
+    let is_next_section = |line: &&str| !line.starts_with([' ', '#']) && !line.trim().is_empty();
+    let next = lines.iter().skip(start + 1).position(is_next_section);
+    let mut end = next.map_or(lines.len(), |offset| start + 1 + offset);
+    while end > start + 1 && lines[end - 1].trim().is_empty() {
+        end -= 1;
+    }
+    end
 }

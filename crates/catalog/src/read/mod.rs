@@ -3,7 +3,7 @@
 //! its digest. The size, the depth and the aliases of a text are bounded, so a short text cannot take long or use much
 //! memory.
 
-mod raw;
+pub mod raw;
 mod resolve;
 mod spans;
 mod yaml_errors;

@@ -1,48 +1,40 @@
-//! What an answer holds: many rows or one, and where in it, under envelopes and wrappers of pages.
-//! Invariant: at most two envelopes are opened; what is not clearly an envelope is the row itself.
+//! The layout of an answer: many rows or one, and the path to them through envelopes and wrappers of pages.
+//! Invariant: at most two envelopes are opened. An object that is not clearly an envelope is the row itself.
 
 use std::rc::Rc;
 
 use serde_json::Value;
 
 use crate::names;
-use crate::spec::{Answer, Object, Reader};
+use crate::spec::{DeclaredAnswer, Object, SchemaReader};
 
+/// The rows of an answer. `path` leads to them and is empty where the answer itself is meant.
 #[derive(Debug, Clone)]
-pub enum Shape<'a> {
+pub enum AnswerShape<'a> {
     /// An array of objects.
-    Rows {
-        at: String,
-        item: &'a Value,
-    },
-    /// An array of something else.
-    Values {
-        at: String,
-        item: &'a Value,
-    },
+    Rows { path: String, item: &'a Value },
+    /// An array of values that are no objects.
+    Values { path: String, item: &'a Value },
     /// An object whose values are the rows.
-    Entries {
-        at: String,
-        item: &'a Value,
-    },
-    One {
-        at: String,
-        schema: &'a Value,
-    },
+    Entries { path: String, item: &'a Value },
+    /// One object.
+    One { path: String, schema: &'a Value },
     /// One value that is no object.
-    Value,
-    Unsaid,
-    Nothing(String),
+    Scalar,
+    /// The specification does not say what the answer holds.
+    Undeclared,
+    /// No catalog can read the answer; the reason for the report.
+    Unreadable(String),
 }
 
 #[derive(Debug, Clone)]
-pub struct Seen<'a> {
-    pub shape: Shape<'a>,
-    /// The whole answer, where it is an object: paging is told there.
-    pub whole: Option<Rc<Object<'a>>>,
+pub struct AnswerLayout<'a> {
+    pub shape: AnswerShape<'a>,
+    /// The whole answer, where it is an object. It holds what leads to the next page.
+    pub envelope: Option<Rc<Object<'a>>>,
 }
 
-/// What holds rows, by its name alone.
+/// Names of properties that hold the rows of an envelope.
 const HOLDERS: [&str; 26] = [
     "data",
     "items",
@@ -72,8 +64,9 @@ const HOLDERS: [&str; 26] = [
     "body",
 ];
 
-/// What an envelope says beside its rows.
-const BESIDE: [&str; 55] = [
+/// Words in the names of properties that say something about the rows, so that an object with only them and one other is an
+/// envelope.
+const METADATA: [&str; 55] = [
     "total",
     "count",
     "page",
@@ -131,112 +124,130 @@ const BESIDE: [&str; 55] = [
     "tracking",
 ];
 
-pub fn see<'a>(reader: &Reader<'a>, answer: &Answer<'a>, ends_in_hole: bool, last_word: &str) -> Seen<'a> {
-    let bare = |shape| Seen { shape, whole: None };
+/// Returns the layout of an operation's answer. `ends_in_hole` and `last_word` are of the operation's path.
+pub fn layout<'a>(
+    reader: &SchemaReader<'a>,
+    answer: &DeclaredAnswer<'a>,
+    ends_in_hole: bool,
+    last_word: &str,
+) -> AnswerLayout<'a> {
     let schema = match answer {
-        Answer::Json(schema) => *schema,
-        Answer::Unsaid => return bare(Shape::Unsaid),
-        Answer::Other(media) => {
+        DeclaredAnswer::Json(schema) => *schema,
+        DeclaredAnswer::Undeclared => return without_envelope(AnswerShape::Undeclared),
+        DeclaredAnswer::NotJson(media) => {
             let media: String = media.chars().take(60).collect();
-            return bare(Shape::Nothing(format!("it answers with {media}, not with JSON")));
+            return without_envelope(AnswerShape::Unreadable(format!("it answers with {media}, not with JSON")));
         }
-        Answer::Empty(why) => return bare(Shape::Nothing((*why).to_owned())),
+        DeclaredAnswer::Empty(reason) => return without_envelope(AnswerShape::Unreadable((*reason).to_owned())),
     };
     if let Some(shape) = array(reader, schema, String::new()) {
-        return bare(shape);
+        return without_envelope(shape);
     }
     let arms = reader.arms(reader.open(schema));
     let many = arms.iter().find_map(|arm| array(reader, arm, String::new()));
     let one = arms.iter().find(|arm| reader.is_object(arm) && !reader.object(arm).props.is_empty());
     match (many, one) {
-        // Several things may come: of a place that is named one, of others many.
-        (Some(_), Some(one)) if ends_in_hole => return bare(Shape::One { at: String::new(), schema: one }),
-        (Some(many), _) => return bare(many),
+        // The answer is an array or an object: a path that ends in a key is expected to give one row, others many.
+        (Some(_), Some(one)) if ends_in_hole => {
+            return without_envelope(AnswerShape::One { path: String::new(), schema: one });
+        }
+        (Some(many), _) => return without_envelope(many),
         _ => {}
     }
     if !reader.is_object(schema) {
         if let Some(one) = one {
-            return bare(Shape::One { at: String::new(), schema: one });
+            return without_envelope(AnswerShape::One { path: String::new(), schema: one });
         }
-        return bare(if reader.is_any(schema) { Shape::Unsaid } else { Shape::Value });
+        return without_envelope(if reader.is_any(schema) { AnswerShape::Undeclared } else { AnswerShape::Scalar });
     }
-    let whole = reader.object(schema);
-    if whole.props.is_empty() {
+    let object = reader.object(schema);
+    if object.props.is_empty() {
         let values = reader.open(schema).get("additionalProperties").filter(|values| reader.is_object(values));
-        return match values {
-            Some(item) if !ends_in_hole => bare(Shape::Entries { at: String::new(), item }),
-            _ => bare(Shape::Unsaid),
-        };
+        return without_envelope(match values {
+            Some(item) if !ends_in_hole => AnswerShape::Entries { path: String::new(), item },
+            _ => AnswerShape::Undeclared,
+        });
     }
-    let opened = open(reader, &whole, &Looking { ends_in_hole, thing: thing(last_word), depth: 0 }, "");
-    let shape = opened.unwrap_or(Shape::One { at: String::new(), schema });
-    Seen { shape, whole: Some(whole) }
+    let search = EnvelopeSearch { reader, ends_in_hole, noun: noun(last_word) };
+    let shape = search.open(&object, "", 0).unwrap_or(AnswerShape::One { path: String::new(), schema });
+    AnswerLayout { shape, envelope: Some(object) }
 }
 
-struct Looking {
-    ends_in_hole: bool,
-    /// What the path is about.
-    thing: Option<String>,
-    depth: usize,
+fn without_envelope(shape: AnswerShape<'_>) -> AnswerLayout<'_> {
+    AnswerLayout { shape, envelope: None }
 }
 
-fn array<'a>(reader: &Reader<'a>, schema: &'a Value, at: String) -> Option<Shape<'a>> {
+fn array<'a>(reader: &SchemaReader<'a>, schema: &'a Value, path: String) -> Option<AnswerShape<'a>> {
     let item = reader.items(schema)?;
-    let row = reader.is_object(item) && !reader.object(item).props.is_empty();
-    Some(if row { Shape::Rows { at, item } } else { Shape::Values { at, item } })
+    let has_rows = reader.is_object(item) && !reader.object(item).props.is_empty();
+    Some(if has_rows { AnswerShape::Rows { path, item } } else { AnswerShape::Values { path, item } })
 }
 
-fn is_beside(name: &str) -> bool {
-    names::words(name).iter().any(|word| BESIDE.contains(&word.as_str()))
+fn is_metadata(name: &str) -> bool {
+    names::words(name).iter().any(|word| METADATA.contains(&word.as_str()))
 }
 
 fn is_holder(name: &str) -> bool {
     HOLDERS.iter().any(|holder| names::is_snake(name, holder))
 }
 
-/// What a name is about: its last word, in the singular.
-fn thing(name: &str) -> Option<String> {
+/// Returns the last word of a name in the singular, which is the noun of a path or a property.
+fn noun(name: &str) -> Option<String> {
     names::words(name).last().map(|word| names::singular(word))
 }
 
-/// The rows, or the one row, under an envelope; `None` where it is none.
-fn open<'a>(reader: &Reader<'a>, whole: &Object<'a>, looking: &Looking, before: &str) -> Option<Shape<'a>> {
-    let usable = names::is_reachable;
-    let own: Vec<&str> =
-        whole.props.keys().copied().filter(|name| usable(name) && (!is_beside(name) || is_holder(name))).collect();
-    let at = |name: &str| if before.is_empty() { name.to_owned() } else { format!("{before}.{name}") };
-    let mut best: Option<(usize, &str)> = None;
-    for name in whole.props.keys().copied().filter(|name| usable(name)) {
-        let Some(prop) = whole.props.get(name) else { continue };
-        let alone = own == [name];
-        let named = is_holder(name) || (looking.thing.is_some() && thing(name) == looking.thing);
-        let is_array = reader.items(prop.schema).is_some();
-        let is_object = !is_array && reader.is_object(prop.schema);
-        let few = own.len() <= 3 || !own.contains(&"id");
-        let rank = match (is_array, is_object) {
-            (true, _) if named && (few || alone) && !looking.ends_in_hole => 4,
-            (true, _) if alone => 3,
-            (_, true) if alone && (named || whole.props.len() <= 4) => 2,
-            _ => 0,
-        };
-        if rank > best.map_or(0, |(rank, _)| rank) {
-            best = Some((rank, name));
-        }
-    }
-    let (_, name) = best?;
-    let schema = whole.props.get(name)?.schema;
-    if let Some(shape) = array(reader, schema, at(name)) {
-        return Some(shape);
-    }
-    let inner = reader.object(schema);
-    if inner.props.is_empty() {
-        return None;
-    }
-    if looking.depth == 0 {
-        let deeper = Looking { depth: 1, thing: looking.thing.clone(), ends_in_hole: looking.ends_in_hole };
-        if let Some(shape) = open(reader, &inner, &deeper, &at(name)) {
+/// The search for rows under envelopes.
+struct EnvelopeSearch<'r, 'a> {
+    reader: &'r SchemaReader<'a>,
+    /// Whether the operation's path ends in a key, so that one row is expected.
+    ends_in_hole: bool,
+    /// The noun of the operation's path. A property of this name holds the rows.
+    noun: Option<String>,
+}
+
+impl<'a> EnvelopeSearch<'_, 'a> {
+    /// Returns the rows, or the one row, under an envelope; `None` where the object is no envelope.
+    fn open(&self, object: &Object<'a>, outer_path: &str, depth: usize) -> Option<AnswerShape<'a>> {
+        let name = self.holder(object)?;
+        let path = if outer_path.is_empty() { name.to_owned() } else { format!("{outer_path}.{name}") };
+        let schema = object.props.get(name)?.schema;
+        if let Some(shape) = array(self.reader, schema, path.clone()) {
             return Some(shape);
         }
+        let inner = self.reader.object(schema);
+        if inner.props.is_empty() {
+            return None;
+        }
+        if depth == 0
+            && let Some(shape) = self.open(&inner, &path, 1)
+        {
+            return Some(shape);
+        }
+        Some(AnswerShape::One { path, schema })
     }
-    Some(Shape::One { at: at(name), schema })
+
+    /// Returns the property that most surely holds the rows; of several, the first.
+    fn holder<'o>(&self, object: &'o Object<'a>) -> Option<&'o str> {
+        let reachable = || object.props.keys().copied().filter(|name| names::is_reachable(name));
+        let content: Vec<&str> = reachable().filter(|name| !is_metadata(name) || is_holder(name)).collect();
+        let has_few_properties = content.len() <= 3 || !content.contains(&"id");
+        let mut best: Option<(usize, &str)> = None;
+        for name in reachable() {
+            let Some(prop) = object.props.get(name) else { continue };
+            let is_alone = content == [name];
+            let is_named = is_holder(name) || (self.noun.is_some() && noun(name) == self.noun);
+            let is_array = self.reader.items(prop.schema).is_some();
+            let is_object = !is_array && self.reader.is_object(prop.schema);
+            let rank = match (is_array, is_object) {
+                (true, _) if is_named && (has_few_properties || is_alone) && !self.ends_in_hole => 4,
+                (true, _) if is_alone => 3,
+                (_, true) if is_alone && (is_named || object.props.len() <= 4) => 2,
+                _ => 0,
+            };
+            if rank > best.map_or(0, |(rank, _)| rank) {
+                best = Some((rank, name));
+            }
+        }
+        best.map(|(_, name)| name)
+    }
 }

@@ -1,5 +1,5 @@
-//! What an operation says by itself: its path, what its answer holds, its types, its pages, and how calls are signed.
-//! Invariant: nothing here knows of entities; every function takes what the specification says and guesses nothing more.
+//! Questions about one operation: its path, the rows of its answer, its types, its paging, the credential and the origin.
+//! Invariant: nothing here knows of entities.
 
 pub mod answer;
 pub mod auth;

@@ -1,5 +1,5 @@
-//! Where the API is: servers with their variables, hosts of Swagger 2.0, paths that live elsewhere.
-//! Invariant: what comes out is an origin that a catalog takes; where the specification says none, a placeholder says so.
+//! The origin of an API: servers with their variables, hosts of Swagger 2.0, operations at other origins.
+//! Invariant: the origin is one that a catalog accepts. Where the specification has none, it is a placeholder with a guess.
 
 use std::collections::BTreeMap;
 
@@ -9,71 +9,85 @@ use url::Url;
 
 use crate::spec::{Operation, Spec};
 
-const NOWHERE: &str = "https://api.example.com";
+/// The origin of an API whose specification has none, for a person to replace.
+const PLACEHOLDER: &str = "https://api.example.com";
 
-/// One server: origin and the path before every other.
+/// The number of servers of one list that are looked at.
+const MAX_SERVERS: usize = 50;
+
+/// A server of the specification.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Server {
     origin: String,
-    base: String,
+    /// The path before that of each operation; empty, or with a `/` at its start.
+    base_path: String,
 }
 
+/// The origin of a catalog.
 #[derive(Debug)]
-pub struct Home {
-    /// With the path that goes before every other.
+pub struct ApiOrigin {
+    /// The origin with the base path that all operations share.
     pub origin: String,
-    /// What goes before the path of each operation, or why it cannot be called from here.
-    pub before: Vec<Result<String, Elsewhere>>,
+    /// For each operation the text before its path, or the other origin where it is.
+    pub path_prefixes: Vec<Result<String, OtherOrigin>>,
+    /// The text of a guess, where the origin is one.
     pub guess: Option<String>,
 }
 
-/// The origin that an operation lives at, when it is not the catalog's.
+/// The origin of an operation that the catalog cannot call, since a catalog has one origin.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Elsewhere(pub String);
+pub struct OtherOrigin(pub String);
 
-/// `from` is where the specification was fetched: servers may be said relative to it.
-pub fn home(spec: &Spec, operations: &[Operation<'_>], from: Option<&str>) -> Home {
+/// Chooses the server of most operations. `from` is the URL that the specification was fetched from; a server may be relative
+/// to it.
+pub fn api_origin(spec: &Spec, operations: &[Operation<'_>], from: Option<&str>) -> ApiOrigin {
     let from = from.and_then(|text| Url::parse(text).ok());
-    let common =
-        if spec.old { old_server(spec, from.as_ref()) } else { server(spec.root().get("servers"), from.as_ref()) };
-    let fetched = || from.as_ref().and_then(|url| parsed("/", Some(url)));
-    let common = common.or_else(fetched).unwrap_or(Server { origin: NOWHERE.to_owned(), base: String::new() });
-    let servers = |op: &Operation<'_>| op.servers.and_then(|list| server(Some(list), from.as_ref()));
-    let own: Vec<Server> = operations.iter().map(|op| servers(op).unwrap_or_else(|| common.clone())).collect();
+    let common = if spec.is_swagger {
+        swagger_server(spec, from.as_ref())
+    } else {
+        server(spec.root().get("servers"), from.as_ref())
+    };
+    let fetched_from = || from.as_ref().and_then(|url| parse_server("/", Some(url)));
+    let placeholder = Server { origin: PLACEHOLDER.to_owned(), base_path: String::new() };
+    let common = common.or_else(fetched_from).unwrap_or(placeholder);
+    let own_server = |op: &Operation<'_>| op.servers.and_then(|list| server(Some(list), from.as_ref()));
+    let servers: Vec<Server> = operations.iter().map(|op| own_server(op).unwrap_or_else(|| common.clone())).collect();
     let mut count: BTreeMap<&Server, usize> = BTreeMap::new();
-    for server in &own {
+    for server in &servers {
         *count.entry(server).or_default() += 1;
     }
     let most =
         count.iter().max_by_key(|(server, n)| (**n, std::cmp::Reverse(*server))).map(|(server, _)| (*server).clone());
     let main = most.unwrap_or(common);
-    let nowhere = main.origin == NOWHERE;
-    let guess = nowhere.then(|| "the specification does not say where the API is: write its `origin`".to_owned());
-    let bases_differ = own.iter().any(|server| server.origin == main.origin && server.base != main.base);
-    let base = if bases_differ { String::new() } else { main.base.clone() };
-    let before = own
+    let guess = (main.origin == PLACEHOLDER)
+        .then(|| "the specification does not say where the API is: write its `origin`".to_owned());
+    // Where base paths differ, each stands before the operation's own path instead of in the origin.
+    let bases_differ = servers.iter().any(|server| server.origin == main.origin && server.base_path != main.base_path);
+    let base_path = if bases_differ { String::new() } else { main.base_path.clone() };
+    let path_prefixes = servers
         .iter()
         .map(|server| match server {
-            server if server.origin != main.origin => Err(Elsewhere(server.origin.clone())),
-            server if bases_differ => Ok(server.base.clone()),
+            server if server.origin != main.origin => Err(OtherOrigin(server.origin.clone())),
+            server if bases_differ => Ok(server.base_path.clone()),
             _ => Ok(String::new()),
         })
         .collect();
-    Home { origin: format!("{}{base}", main.origin), before, guess }
+    ApiOrigin { origin: format!("{}{base_path}", main.origin), path_prefixes, guess }
 }
 
+/// Returns the first server of a list that has TLS, else the first.
 fn server(list: Option<&Value>, from: Option<&Url>) -> Option<Server> {
     let servers = list?.as_array()?;
-    let read = |server: &Value| {
-        let text = filled(server.get("url")?.as_str()?, server.get("variables"));
-        parsed(&text, from)
+    let parse = |server: &Value| {
+        let url = with_defaults(server.get("url")?.as_str()?, server.get("variables"));
+        parse_server(&url, from)
     };
-    let all: Vec<Server> = servers.iter().take(50).filter_map(read).collect();
-    all.iter().find(|server| server.origin.starts_with("https://")).or(all.first()).cloned()
+    let servers: Vec<Server> = servers.iter().take(MAX_SERVERS).filter_map(parse).collect();
+    servers.iter().find(|server| server.origin.starts_with("https://")).or(servers.first()).cloned()
 }
 
-/// The address with each variable at its default.
-fn filled(text: &str, variables: Option<&Value>) -> String {
+/// Replaces each variable of a URL by its default.
+fn with_defaults(text: &str, variables: Option<&Value>) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some(open) = rest.find('{') {
@@ -81,16 +95,17 @@ fn filled(text: &str, variables: Option<&Value>) -> String {
         let name = &rest[open + 1..open + close];
         let variable = variables.and_then(|v| v.get(name));
         let default = variable.and_then(|v| v.get("default")).and_then(Value::as_str);
-        let first = || variable.and_then(|v| v.get("enum")?.get(0)?.as_str());
+        let first_choice = || variable.and_then(|v| v.get("enum")?.get(0)?.as_str());
         out.push_str(&rest[..open]);
-        out.push_str(default.filter(|d| !d.is_empty()).or_else(first).unwrap_or("example"));
+        out.push_str(default.filter(|d| !d.is_empty()).or_else(first_choice).unwrap_or("example"));
         rest = &rest[open + close + 1..];
     }
     out.push_str(rest);
     out
 }
 
-fn parsed(text: &str, from: Option<&Url>) -> Option<Server> {
+/// Returns the server of a URL that is absolute, or relative to `from`.
+fn parse_server(text: &str, from: Option<&Url>) -> Option<Server> {
     let text = text.trim();
     let url = match text.strip_prefix("//") {
         Some(rest) => Url::parse(&format!("https://{rest}")).ok()?,
@@ -98,36 +113,38 @@ fn parsed(text: &str, from: Option<&Url>) -> Option<Server> {
             (Ok(url), _) => url,
             (Err(_), Some(from)) => from.join(text).ok()?,
             (Err(_), None) => {
-                let base = base_of(text);
-                return (!base.is_empty()).then(|| Server { origin: NOWHERE.to_owned(), base });
+                let base_path = base_path(text);
+                return (!base_path.is_empty()).then(|| Server { origin: PLACEHOLDER.to_owned(), base_path });
             }
         },
     };
     let host = url.host_str()?;
     let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
-    let local = host == "localhost" || host.ends_with(".localhost") || host == "[::1]" || host.starts_with("127.");
-    let scheme = if local && url.scheme() == "http" { "http" } else { "https" };
+    let is_local = host == "localhost" || host.ends_with(".localhost") || host == "[::1]" || host.starts_with("127.");
+    // A catalog accepts plain HTTP for this machine only.
+    let scheme = if is_local && url.scheme() == "http" { "http" } else { "https" };
     let port = if scheme != url.scheme() && port == ":80" { String::new() } else { port };
     let origin = Origin::parse(&format!("{scheme}://{host}{port}")).ok()?;
-    Some(Server { origin: origin.as_str().to_owned(), base: base_of(url.path()) })
+    Some(Server { origin: origin.as_str().to_owned(), base_path: base_path(url.path()) })
 }
 
-/// A path that may go before others; empty where it may not.
-fn base_of(path: &str) -> String {
+/// Returns a path in the form that may stand before others; empty where it is none.
+fn base_path(path: &str) -> String {
     let path = path.split(['?', '#']).next().unwrap_or_default();
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != "." && *part != "..").collect();
-    let fine = |part: &&str| part.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.~@:!$()+,;=".contains(&b));
-    if parts.iter().all(fine) && !parts.is_empty() { format!("/{}", parts.join("/")) } else { String::new() }
+    let is_valid = |part: &&str| part.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.~@:!$()+,;=".contains(&b));
+    if parts.iter().all(is_valid) && !parts.is_empty() { format!("/{}", parts.join("/")) } else { String::new() }
 }
 
-fn old_server(spec: &Spec, from: Option<&Url>) -> Option<Server> {
+/// Returns the server that Swagger 2.0 declares by `schemes`, `host` and `basePath`.
+fn swagger_server(spec: &Spec, from: Option<&Url>) -> Option<Server> {
     let host = spec.text(&["host"]);
-    let base = spec.text(&["basePath"]);
+    let base_path = spec.text(&["basePath"]);
     let schemes = spec.root().get("schemes").and_then(Value::as_array);
-    let http = schemes.is_some_and(|list| !list.iter().any(|s| s == "https") && list.iter().any(|s| s == "http"));
+    let only_http = schemes.is_some_and(|list| !list.iter().any(|s| s == "https") && list.iter().any(|s| s == "http"));
     if host.is_empty() {
-        return parsed(if base.is_empty() { "/" } else { base }, from);
+        return parse_server(if base_path.is_empty() { "/" } else { base_path }, from);
     }
-    let scheme = if http { "http" } else { "https" };
-    parsed(&filled(&format!("{scheme}://{host}{base}"), None), from)
+    let scheme = if only_http { "http" } else { "https" };
+    parse_server(&with_defaults(&format!("{scheme}://{host}{base_path}"), None), from)
 }

@@ -1,13 +1,16 @@
-//! Pages: which parameters ask for one, and what in the answer leads to the next.
-//! Invariant: a form is recognised only where both its sides are there; a parameter that asks for pages is no filter.
+//! The paging of a list: the parameters that ask for a page, and the part of the answer that leads to the next.
+//! Invariant: a form is recognised only if the specification has both sides of it. A parameter of the paging is no filter.
 
+use catalog::raw::{LinkRel, Paging, Size};
 use serde_json::Value;
 
-use crate::draft::{PageForm, Paging};
 use crate::names;
-use crate::spec::{Object, Reader};
+use crate::spec::{Object, Param, Scalar, SchemaReader};
 
-const SIZE: [&str; 17] = [
+// The names below are compared in snake case, in this order.
+
+/// Parameters that take the number of rows on a page.
+const SIZE_PARAMS: [&str; 17] = [
     "per_page",
     "page_size",
     "limit",
@@ -26,8 +29,11 @@ const SIZE: [&str; 17] = [
     "page_count",
     "max_result",
 ];
-const PAGE: [&str; 7] = ["page", "page_number", "pagenumber", "page_num", "page_no", "current_page", "page_index"];
-const OFFSET: [&str; 9] = [
+/// Parameters that take the number of a page.
+const PAGE_PARAMS: [&str; 7] =
+    ["page", "page_number", "pagenumber", "page_num", "page_no", "current_page", "page_index"];
+/// Parameters that take the number of rows to skip.
+const OFFSET_PARAMS: [&str; 9] = [
     "offset",
     "skip",
     "start",
@@ -38,7 +44,8 @@ const OFFSET: [&str; 9] = [
     "page_offset",
     "from_index",
 ];
-const CURSOR: [&str; 20] = [
+/// Parameters that take a cursor.
+const CURSOR_PARAMS: [&str; 20] = [
     "cursor",
     "page_token",
     "next_token",
@@ -60,7 +67,8 @@ const CURSOR: [&str; 20] = [
     "next_page_cursor",
     "page_marker",
 ];
-const NEXT: [&str; 18] = [
+/// Properties that hold the cursor of the next page.
+const CURSOR_PROPS: [&str; 18] = [
     "next_cursor",
     "next_page_token",
     "next_token",
@@ -80,7 +88,8 @@ const NEXT: [&str; 18] = [
     "pagination_token",
     "next_pagination_token",
 ];
-const NEXT_URL: [&str; 10] = [
+/// Properties that hold the URL of the next page.
+const NEXT_URL_PROPS: [&str; 10] = [
     "next",
     "next_page_uri",
     "next_page_url",
@@ -92,7 +101,8 @@ const NEXT_URL: [&str; 10] = [
     "next_page",
     "next_page_link",
 ];
-const TOTAL: [&str; 13] = [
+/// Properties that hold the number of all rows.
+const TOTAL_PROPS: [&str; 13] = [
     "total",
     "total_count",
     "total_results",
@@ -107,8 +117,11 @@ const TOTAL: [&str; 13] = [
     "total_hits",
     "record_count",
 ];
-const MORE: [&str; 7] = ["has_more", "hasmore", "has_next", "has_next_page", "more", "has_more_items", "is_truncated"];
-const INSIDE: [&str; 16] = [
+/// Properties that hold a flag that says whether there is a next page.
+const MORE_PROPS: [&str; 7] =
+    ["has_more", "hasmore", "has_next", "has_next_page", "more", "has_more_items", "is_truncated"];
+/// Properties whose object says something about pages.
+const PAGING_OBJECTS: [&str; 16] = [
     "meta",
     "metadata",
     "paging",
@@ -127,135 +140,158 @@ const INSIDE: [&str; 16] = [
     "result_info",
 ];
 
-/// A parameter as paging sees it.
-#[derive(Debug, Clone, Copy)]
-pub struct Asked<'a> {
-    pub name: &'a str,
-    pub schema: &'a Value,
-    pub about: &'a str,
-    pub required: bool,
-}
-
+/// The paging of a list.
 #[derive(Debug)]
-pub struct Pages<'a> {
+pub struct DetectedPaging<'a> {
     pub paging: Paging,
-    /// Parameters that are the paging's now.
-    pub taken: Vec<&'a str>,
+    /// The parameters that belong to the paging, and so are no parameters of the capability.
+    pub params: Vec<&'a str>,
 }
 
-pub fn pages<'a>(
-    reader: &Reader<'a>,
-    params: &[Asked<'a>],
-    whole: Option<&Object<'a>>,
-    links: bool,
-    id_field: Option<&str>,
-) -> Option<Pages<'a>> {
-    let by = |names: &[&str]| {
-        let found = |name: &&str| params.iter().find(|p| !p.required && names::is_snake(p.name, name));
-        names.iter().find_map(found).copied()
+/// Detects the paging of a list.
+/// - `params` are the parameters of the query.
+/// - `envelope` is the answer, where it is an object.
+/// - `key_field` is the field that identifies a row, where it is one.
+pub fn detect<'a>(
+    reader: &SchemaReader<'a>,
+    params: &[&Param<'a>],
+    envelope: Option<&Object<'a>>,
+    has_link_header: bool,
+    key_field: Option<&str>,
+) -> Option<DetectedPaging<'a>> {
+    let optional_param = |names: &[&str]| -> Option<&Param<'a>> {
+        let with_name = |name: &&str| params.iter().find(|p| !p.required && names::is_snake(p.name, name));
+        names.iter().find_map(with_name).copied()
     };
-    let (size, page, offset, cursor) = (by(&SIZE), by(&PAGE), by(&OFFSET), by(&CURSOR));
-    let after = by(&["starting_after", "after_id", "since_id"]);
-    let look = |names: &[&str], url: bool| whole.and_then(|whole| look(reader, whole, names, url));
-    let more = look(&MORE, false);
-    let next_url = look(&NEXT_URL, true);
-    let read = look(&NEXT, false);
-    // A page that is asked for by a word is a cursor.
-    let worded = |p: &Asked<'a>| reader.scalar(p.schema) == Some(crate::spec::Scalar::Text);
-    let cursor = cursor.or_else(|| page.filter(worded));
-    let form = match (cursor, read) {
-        _ if links => PageForm::Link,
-        (Some(cursor), Some(read)) => PageForm::Cursor { read, send: cursor.name.to_owned() },
-        _ => match (next_url, after, page, offset) {
-            (Some(next), ..) => PageForm::Next(next),
-            (_, Some(after), ..) if id_field.is_some() => {
-                PageForm::Last { field: id_field.unwrap_or("id").to_owned(), send: after.name.to_owned() }
-            }
-            (_, _, Some(page), _) => PageForm::Page { send: page.name.to_owned(), from: first_page(reader, &page) },
-            (_, _, _, Some(offset)) => PageForm::Offset(offset.name.to_owned()),
-            _ => return None,
-        },
-    };
-    let total = matches!(form, PageForm::Page { .. } | PageForm::Offset(_)).then(|| look(&TOTAL, false)).flatten();
-    let keep_more = matches!(form, PageForm::Last { .. } | PageForm::Page { .. } | PageForm::Offset(_));
-    let known = size.and_then(|size| Some((size.name.to_owned(), most(reader, &size)?)));
-    let mut taken: Vec<&str> = [page, offset, cursor].into_iter().flatten().map(|p| p.name).collect();
-    taken.extend(after.filter(|_| matches!(form, PageForm::Last { .. })).map(|p| p.name));
-    taken.extend(by(&["ending_before", "before"]).filter(|_| after.is_some() || cursor.is_some()).map(|p| p.name));
-    taken.extend(size.map(|p| p.name));
-    let paging = Paging { form, size: known, total, more: more.filter(|_| keep_more), in_body: false };
-    Some(Pages { paging, taken })
+    let in_answer = |names: &[&str], is_url: bool| path_in_answer(reader, envelope?, names, is_url);
+    let size = optional_param(&SIZE_PARAMS);
+    let page = optional_param(&PAGE_PARAMS);
+    let offset = optional_param(&OFFSET_PARAMS);
+    let after = optional_param(&["starting_after", "after_id", "since_id"]);
+    let before = optional_param(&["ending_before", "before"]);
+    // A page that is named by a text is a cursor.
+    let page_is_text = |p: &&Param<'a>| reader.scalar(p.schema) == Some(Scalar::Text);
+    let cursor = optional_param(&CURSOR_PARAMS).or_else(|| page.filter(page_is_text));
+
+    let mut paging = Paging::default();
+    let mut uses_total = false;
+    let mut uses_more = false;
+    if has_link_header {
+        paging.link = Some(LinkRel::Next);
+    } else if let Some(cursor) = cursor
+        && let Some(path) = in_answer(&CURSOR_PROPS, false)
+    {
+        paging.cursor = Some(path);
+        paging.send = Some(cursor.name.to_owned());
+    } else if let Some(path) = in_answer(&NEXT_URL_PROPS, true) {
+        paging.next = Some(path);
+    } else if let Some(after) = after
+        && let Some(key_field) = key_field
+    {
+        paging.last = Some(key_field.to_owned());
+        paging.send = Some(after.name.to_owned());
+        uses_more = true;
+    } else if let Some(page) = page {
+        paging.page = Some(page.name.to_owned());
+        paging.from = Some(first_page(reader, page));
+        uses_total = true;
+        uses_more = true;
+    } else if let Some(offset) = offset {
+        paging.offset = Some(offset.name.to_owned());
+        uses_total = true;
+        uses_more = true;
+    } else {
+        return None;
+    }
+    if uses_total {
+        paging.total = in_answer(&TOTAL_PROPS, false);
+    }
+    if uses_more {
+        paging.more = in_answer(&MORE_PROPS, false);
+    }
+    paging.size = size.and_then(|size| Some(Size { send: size.name.to_owned(), max: max_page_size(reader, size)? }));
+
+    // A parameter that walks backwards means nothing beside one that walks forwards.
+    let backwards = before.filter(|_| after.is_some() || cursor.is_some());
+    let sent_after = after.filter(|_| paging.last.is_some());
+    let used = [page, offset, cursor, sent_after, backwards, size];
+    Some(DetectedPaging { paging, params: used.into_iter().flatten().map(|param| param.name).collect() })
 }
 
-/// Where in the answer one of these names is: at its top, or inside what says it about pages.
-fn look<'a>(reader: &Reader<'a>, whole: &Object<'a>, names: &[&str], url: bool) -> Option<String> {
+/// Returns the path of a property with one of these names, at the top of the answer or inside of an object about pages.
+fn path_in_answer<'a>(
+    reader: &SchemaReader<'a>,
+    envelope: &Object<'a>,
+    names: &[&str],
+    is_url: bool,
+) -> Option<String> {
     let fits = |name: &str, schema: &'a Value| {
-        let text = match reader.scalar(schema) {
-            Some(scalar) => Some(scalar),
-            None if reader.is_any(schema) => None,
-            None => return false,
-        };
-        let is_url = names::words(name).iter().any(|w| matches!(w.as_str(), "url" | "uri" | "link" | "href"))
+        let scalar = reader.scalar(schema);
+        if scalar.is_none() && !reader.is_any(schema) {
+            return false;
+        }
+        // `next` may be a cursor or a URL, so a URL has to be recognisable by its name, its format or its description.
+        let names_url = names::words(name).iter().any(|w| matches!(w.as_str(), "url" | "uri" | "link" | "href"))
             || reader.open(schema).get("format").and_then(Value::as_str) == Some("uri")
             || name == "next"
-            || says_url(reader.open(schema));
+            || describes_url(reader.open(schema));
         names::is_reachable(&name.replace('.', "_"))
-            && (!url || (is_url && text.is_none_or(|s| s == crate::spec::Scalar::Text)))
+            && (!is_url || (names_url && scalar.is_none_or(|scalar| scalar == Scalar::Text)))
     };
     for wanted in names {
-        let mut here = whole.props.iter();
-        if let Some((name, _)) = here.find(|(name, prop)| names::is_snake(name, wanted) && fits(name, prop.schema)) {
+        let mut props = envelope.props.iter();
+        if let Some((name, _)) = props.find(|(name, prop)| names::is_snake(name, wanted) && fits(name, prop.schema)) {
             return Some(name.replace('.', "\\."));
         }
     }
-    let inner = whole.props.iter().filter(|(name, _)| names::is_reachable(name));
-    for (outer, prop) in inner.filter(|(name, _)| INSIDE.iter().any(|inside| names::is_snake(name, inside))) {
-        if !reader.is_object(prop.schema) {
-            continue;
-        }
+    let about_pages = |name: &str| PAGING_OBJECTS.iter().any(|object| names::is_snake(name, object));
+    let outer_props = envelope.props.iter().filter(|(name, _)| names::is_reachable(name) && about_pages(name));
+    for (outer, prop) in outer_props.filter(|(_, prop)| reader.is_object(prop.schema)) {
         let object = reader.object(prop.schema);
-        for wanted in names.iter().copied().chain(url.then_some("href")) {
-            let mut here = object.props.iter();
-            let same = |name: &str| names::is_snake(name, wanted) && (wanted != "href" || *outer == "next");
-            if let Some((name, found)) = here.find(|(name, p)| same(name) && (fits(name, p.schema) || url)) {
-                let object = url && reader.is_object(found.schema);
+        for wanted in names.iter().copied().chain(is_url.then_some("href")) {
+            let mut props = object.props.iter();
+            let has_name = |name: &str| names::is_snake(name, wanted) && (wanted != "href" || *outer == "next");
+            if let Some((name, inner)) = props.find(|(name, p)| has_name(name) && (fits(name, p.schema) || is_url)) {
+                // HAL writes `links.next` as an object with an `href`.
+                let has_href = is_url && reader.is_object(inner.schema);
                 let path = format!("{outer}.{name}");
-                return Some(if object { format!("{path}.href") } else { path });
+                return Some(if has_href { format!("{path}.href") } else { path });
             }
         }
     }
     None
 }
 
-fn says_url(opened: &Value) -> bool {
-    let about = opened.get("description").and_then(Value::as_str).unwrap_or_default().to_ascii_lowercase();
-    about.contains("url") || about.contains("uri")
+fn describes_url(opened: &Value) -> bool {
+    let description = opened.get("description").and_then(Value::as_str).unwrap_or_default().to_ascii_lowercase();
+    description.contains("url") || description.contains("uri")
 }
 
-fn first_page(reader: &Reader<'_>, page: &Asked<'_>) -> u64 {
+/// Returns the number of the first page: 1, unless the specification says that it is 0.
+fn first_page(reader: &SchemaReader<'_>, page: &Param<'_>) -> u64 {
     let schema = reader.spec.follow(page.schema);
     let number = |key: &str| schema.get(key).and_then(Value::as_u64);
     match (number("default"), number("minimum")) {
         (Some(0), _) | (None, Some(0)) => 0,
-        _ => u64::from(!page.about.to_ascii_lowercase().contains("zero-based")),
+        _ => u64::from(!page.description.to_ascii_lowercase().contains("zero-based")),
     }
 }
 
-/// The most rows that a page may have, where the specification says so; else what it has by default, which is surely allowed.
-fn most(reader: &Reader<'_>, size: &Asked<'_>) -> Option<u64> {
+/// Returns the most rows that a page may have. Where the specification does not say it, the default is surely allowed.
+fn max_page_size(reader: &SchemaReader<'_>, size: &Param<'_>) -> Option<usize> {
     let schema = reader.spec.follow(size.schema);
     let number = |key: &str| schema.get(key).and_then(Value::as_u64);
-    let most = number("maximum").or_else(|| said(size.about)).or_else(|| number("default"))?;
-    (1..=100_000).contains(&most).then(|| most.min(1_000))
+    let max = number("maximum").or_else(|| described_maximum(size.description)).or_else(|| number("default"))?;
+    (1..=100_000).contains(&max).then_some(max.min(1_000) as usize)
 }
 
-/// `(max 100)`, `Maximum: 50`, `between 1 and 100`.
-fn said(about: &str) -> Option<u64> {
-    let lower = about.to_ascii_lowercase();
+/// Reads a maximum from a description: `(max 100)`, `Maximum: 50`, `between 1 and 100`.
+fn described_maximum(description: &str) -> Option<u64> {
+    let lower = description.to_ascii_lowercase();
     ["max ", "maximum", "max. ", "max: ", "between 1 and", "can range between 1 and", "up to", "at most"]
         .iter()
-        .find_map(|word| {
-            let rest = &lower[lower.find(word)? + word.len()..];
+        .find_map(|phrase| {
+            let rest = &lower[lower.find(phrase)? + phrase.len()..];
             let rest = rest.get(..rest.char_indices().nth(30).map_or(rest.len(), |(at, _)| at))?;
             let start = rest.find(|c: char| c.is_ascii_digit())?;
             let digits: String = rest[start..].chars().take_while(|c| c.is_ascii_digit()).collect();

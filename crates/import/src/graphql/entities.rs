@@ -1,135 +1,168 @@
-//! Which types are entities: those that something reads and a key can be said of; and what fields their rows have.
-//! Invariant: a field's path selects what the schema has, without arguments that must be given.
+//! The types that are entities, which are those that something reads and that have a key; and the fields of their rows.
+//! Invariant: the path of a field selects what the schema has, without arguments that must be given.
 
 use std::collections::HashSet;
 
-use super::schema::{Def, Field, Form};
-use super::{Ent, Mapper, types};
-use crate::draft::{self, Entity, Place, Ty};
+use catalog::Show;
+use catalog::raw::{Declaration, Entity, FieldPath, SlotType};
+use indexmap::IndexMap;
+
+use super::schema::{Arg, Field, Form, TypeDef};
+use super::{SchemaEntity, SchemaMapper, types};
+use crate::draft::DraftEntity;
 use crate::names;
 
+/// The number of fields of an entity. More cost more tokens to teach than they help.
 const MAX_FIELDS: usize = 24;
 
-impl Mapper<'_> {
-    pub(super) fn entities(&mut self, queries: &[Field]) {
-        let mut found: Vec<String> = Vec::new();
-        for field in queries {
-            let name = self.connection(&field.ty.name).map_or(field.ty.name.clone(), |c| c.node.name.clone());
-            found.push(name);
-        }
-        // What has an id and can be asked for by it, wherever it is read.
-        if self.has_node() {
-            let nodes = self.schema.types.values().filter(|def| def.form == Form::Object);
-            found.extend(nodes.filter(|def| def.implements.iter().any(|i| i == "Node")).map(|def| def.name.clone()));
-        }
-        let mut seen: HashSet<String> = HashSet::new();
-        for name in found {
-            let Some(def) = self.schema.get(&name).filter(|def| def.form == Form::Object) else { continue };
-            if !seen.insert(name.clone()) || def.name.starts_with("__") || *name == self.schema.query {
+/// The number of fields that an embedded object gives to its row.
+const MAX_EMBEDDED_FIELDS: usize = 2;
+
+/// A path into a row, with the type of its value.
+struct TypedPath {
+    path: String,
+    kind: SlotType,
+}
+
+impl SchemaMapper<'_> {
+    pub(super) fn add_entities(&mut self, queries: &[Field]) {
+        for type_name in self.read_types(queries) {
+            let Some(def) = self.schema.get(&type_name).filter(|def| def.form == Form::Object) else { continue };
+            let is_internal = def.name.starts_with("__") || type_name == self.schema.query;
+            if is_internal || self.entities.contains_key(&type_name) {
                 continue;
             }
             let Some(key) = key_of(def) else { continue };
-            let words = names::words(&def.name);
-            let entity = names::pascal(&words);
-            if self.ents.values().any(|ent| ent.entity.name == entity) {
+            let name = names::pascal(&names::words(&def.name));
+            if self.entities.values().any(|entity| entity.draft.name == name) {
                 continue;
             }
-            let about = names::sentence(&def.about, 80);
-            let about = if about.is_empty() { names::a(&def.name) } else { about };
-            let entity = Entity { name: entity, about, key: vec![key], ..Entity::default() };
-            let ent = Ent { entity, get: None, verbs: HashSet::new(), queries: Vec::new(), searches: Vec::new() };
-            self.ents.insert(name, ent);
+            let about = names::sentence(&def.description, 80);
+            let about = if about.is_empty() { names::with_article(&def.name) } else { about };
+            let raw = Entity { about, key: vec![key], ..Entity::default() };
+            let entity = SchemaEntity {
+                draft: DraftEntity { name, raw, comment: None },
+                get: None,
+                methods: HashSet::new(),
+                query_needs: Vec::new(),
+                search_needs: Vec::new(),
+            };
+            self.entities.insert(type_name, entity);
         }
-        let all: Vec<String> = self.ents.keys().cloned().collect();
-        for name in all {
-            let fields = self.fields(&name);
-            if let Some(ent) = self.ents.get_mut(&name) {
-                ent.entity.fields = fields;
+        // A field can only refer to another entity when all are known.
+        for at in 0..self.entities.len() {
+            let fields = self.entities.get_index(at).map(|(name, entity)| self.fields(name, entity));
+            if let Some((_, entity)) = self.entities.get_index_mut(at) {
+                entity.draft.raw.fields = fields.unwrap_or_default();
             }
         }
     }
 
-    /// Whether anything with an id can be asked for: `node(id: ID!): Node`.
-    pub(super) fn has_node(&self) -> bool {
+    /// Returns the types that a query reads or lists, and those that `node` reads by their id.
+    fn read_types(&self, queries: &[Field]) -> Vec<String> {
+        let row_type = |field: &Field| {
+            let connection = self.connection(&field.ty.name);
+            connection.map_or_else(|| field.ty.name.clone(), |connection| connection.node.name.clone())
+        };
+        let mut out: Vec<String> = queries.iter().map(row_type).collect();
+        if self.has_node_query() {
+            let objects = self.schema.types.values().filter(|def| def.form == Form::Object);
+            out.extend(objects.filter(|def| def.is_node()).map(|def| def.name.clone()));
+        }
+        out
+    }
+
+    /// Returns whether any row with an id can be read by `node(id: ID!): Node`.
+    pub(super) fn has_node_query(&self) -> bool {
         let field = self.schema.get(&self.schema.query).and_then(|query| query.fields.get("node"));
         field.is_some_and(|field| field.ty.name == "Node" && field.args.iter().any(|arg| arg.name == "id"))
     }
 
-    fn fields(&self, name: &str) -> Vec<draft::Field> {
-        let (Some(def), Some(ent)) = (self.schema.get(name), self.ents.get(name)) else { return Vec::new() };
-        let mut taken: HashSet<String> = HashSet::new();
-        let mut out: Vec<draft::Field> = Vec::new();
-        let key = &ent.entity.key;
-        let first = def.fields.values().filter(|field| key.contains(&field.name));
-        let usable = |field: &&Field| {
-            let asks = field.args.iter().any(|arg| arg.ty.required && !arg.default);
-            !key.contains(&field.name) && !field.deprecated && !asks && !is_noise(&field.name)
+    fn fields(&self, type_name: &str, entity: &SchemaEntity) -> IndexMap<String, Declaration> {
+        let mut out: IndexMap<String, Declaration> = IndexMap::new();
+        let Some(def) = self.schema.get(type_name) else { return out };
+        let is_key = |field: &&Field| entity.draft.raw.key.contains(&field.name);
+        let is_usable = |field: &&Field| {
+            let needs_arguments = field.args.iter().any(Arg::is_required);
+            !is_key(field) && !field.deprecated && !needs_arguments && !is_noise(&field.name)
         };
-        // Schemas are written in any order, often that of the alphabet: what tells most is kept.
-        let mut rest: Vec<&Field> = def.fields.values().filter(usable).collect();
-        rest.sort_by_key(|field| (!names::is_telling(&names::snake(&field.name)), !field.ty.required));
-        for field in first.chain(rest) {
+        // Schemas are often in alphabetical order, so the most informative fields are put first and kept.
+        let mut others: Vec<&Field> = def.fields.values().filter(is_usable).collect();
+        others.sort_by_key(|field| (!names::is_informative(&names::snake(&field.name)), !field.ty.required));
+        let mut taken: HashSet<String> = HashSet::new();
+        for field in def.fields.values().filter(is_key).chain(others) {
             if out.len() >= MAX_FIELDS {
                 break;
             }
-            for (path, ty) in self.field(field) {
-                let name = names::name(&path.replace('.', "_").replace("[]", ""));
-                let name =
-                    if matches!(ty, Ty::Ref(_)) || path.contains("[].") { names::name(&field.name) } else { name };
+            for TypedPath { path, kind } in self.paths(field) {
+                let is_reference = matches!(kind, SlotType::Ref(_)) || path.contains("[].");
+                let name = if is_reference {
+                    names::name(&field.name)
+                } else {
+                    names::name(&path.replace('.', "_").replace("[]", ""))
+                };
                 let name = names::unique(&mut taken, name);
-                let place = if path == name { Place::Own } else { Place::At(path) };
-                let long = matches!(field.name.as_str(), "body" | "bodyHTML" | "content" | "bodyText");
-                out.push(draft::Field { name, ty, place, as_text: false, long });
+                let is_long = matches!(field.name.as_str(), "body" | "bodyHTML" | "content" | "bodyText");
+                let mut declaration = Declaration::new(kind);
+                declaration.path = (path != name).then_some(FieldPath::One(path));
+                declaration.show = is_long.then_some(Show::Artifact);
+                out.insert(name, declaration);
             }
         }
         out
     }
 
-    /// The paths that a field gives, each with its type: itself, the key of what it refers to, or a few leaves of a small object.
-    fn field(&self, field: &Field) -> Vec<(String, Ty)> {
-        if let Some(ty) = types::field(self.schema, &field.ty) {
-            return vec![(field.name.clone(), ty)];
+    /// Returns the paths that a field of a type gives: itself, the key of the entity that it refers to, or a few leaves of a small
+    /// object.
+    fn paths(&self, field: &Field) -> Vec<TypedPath> {
+        if let Some(kind) = types::output(self.schema, &field.ty) {
+            return vec![TypedPath { path: field.name.clone(), kind }];
         }
-        if let Some(ent) = self.ents.get(&field.ty.name) {
-            let [key] = ent.entity.key.as_slice() else { return Vec::new() };
-            let target = Ty::Ref(ent.entity.name.clone());
-            return match field.ty.list {
-                true => vec![(format!("{}[].{key}", field.name), Ty::Array(Box::new(target)))],
-                false => vec![(format!("{}.{key}", field.name), target)],
-            };
+        if let Some(entity) = self.entities.get(&field.ty.name) {
+            let target = SlotType::Ref(entity.draft.name.clone());
+            let key = entity.key();
+            return vec![if field.ty.is_list {
+                TypedPath { path: format!("{}[].{key}", field.name), kind: SlotType::Array(Box::new(target)) }
+            } else {
+                TypedPath { path: format!("{}.{key}", field.name), kind: target }
+            }];
         }
-        let Some(def) = self.schema.get(&field.ty.name).filter(|_| !field.ty.list) else { return Vec::new() };
+        let Some(def) = self.schema.get(&field.ty.name).filter(|_| !field.ty.is_list) else { return Vec::new() };
         if !matches!(def.form, Form::Object | Form::Interface) || def.fields.contains_key("pageInfo") {
             return Vec::new();
         }
-        let known = ["login", "name", "title", "amount", "currencyCode", "currency", "id", "url", "value", "code"];
-        let leaf = |inner: &&Field| {
+        let informative =
+            ["login", "name", "title", "amount", "currencyCode", "currency", "id", "url", "value", "code"];
+        let is_leaf = |inner: &&Field| {
             !is_noise(&inner.name)
-                && !inner.ty.list
+                && !inner.ty.is_list
                 && inner.args.is_empty()
                 && types::leaf(self.schema, &inner.ty.name).is_some()
         };
-        let leaves: Vec<&Field> = def.fields.values().filter(leaf).collect();
-        let few = leaves.len() <= 4;
-        let chosen = leaves.into_iter().filter(|inner| few || known.contains(&inner.name.as_str())).take(2);
-        chosen
-            .filter_map(|inner| Some((format!("{}.{}", field.name, inner.name), types::field(self.schema, &inner.ty)?)))
-            .collect()
+        let leaves: Vec<&Field> = def.fields.values().filter(is_leaf).collect();
+        let are_few = leaves.len() <= 4;
+        let chosen = leaves.into_iter().filter(|inner| are_few || informative.contains(&inner.name.as_str()));
+        let typed = |inner: &Field| {
+            let kind = types::output(self.schema, &inner.ty)?;
+            Some(TypedPath { path: format!("{}.{}", field.name, inner.name), kind })
+        };
+        chosen.take(MAX_EMBEDDED_FIELDS).filter_map(typed).collect()
     }
 }
 
-/// What says the same again, or something about who is asking.
+/// Returns whether a field repeats another one, or is about the caller instead of the row.
 fn is_noise(name: &str) -> bool {
     name.ends_with("HTML") || name.ends_with("ResourcePath") || name == "resourcePath" || name.starts_with("viewer")
 }
 
-/// The field that identifies a row: its id, or the nearest to one.
-fn key_of(def: &Def) -> Option<String> {
-    let leaf = |name: &str| def.fields.get(name).filter(|f| !f.ty.list && f.args.is_empty() && !f.deprecated);
+/// Returns the field that identifies a row: its id, or the nearest to one.
+fn key_of(def: &TypeDef) -> Option<String> {
+    let is_single = |field: &&Field| !field.ty.is_list && field.args.is_empty();
+    let by_name = |name: &str| def.fields.get(name).filter(is_single).filter(|field| !field.deprecated);
     let ids = ["id", "uuid", "key", "slug", "code", "login", "handle", "name", "number", "title"];
-    let by_type =
-        || def.fields.values().find(|f| f.ty.name == "ID" && !f.ty.list && f.args.is_empty()).map(|f| f.name.clone());
-    let found = leaf("id").map(|f| f.name.clone()).or_else(by_type);
-    let plain = |f: &&Field| matches!(f.ty.name.as_str(), "ID" | "String" | "Int");
-    found.or_else(|| ids.iter().find_map(|name| leaf(name).filter(plain)).map(|f| f.name.clone()))
+    let can_be_key = |field: &&Field| matches!(field.ty.name.as_str(), "ID" | "String" | "Int");
+    let key = by_name("id")
+        .or_else(|| def.fields.values().filter(is_single).find(|field| field.ty.name == "ID"))
+        .or_else(|| ids.iter().find_map(|name| by_name(name).filter(can_be_key)));
+    key.map(|field| field.name.clone())
 }

@@ -1,5 +1,6 @@
-//! A GraphQL schema as a draft: entities from types that are read, lists from connections, writes from mutations.
-//! Invariant: each field of the query and mutation types is a capability or unmapped with a reason; what is selected exists.
+//! A GraphQL schema to a draft: entities from types that are read, lists from connections, writes from mutations.
+//! Invariant: each field of the query and mutation types is a capability, or unmapped with a reason. A document selects only
+//! fields that exist.
 
 mod entities;
 mod reads;
@@ -9,126 +10,164 @@ mod writes;
 
 use std::collections::HashSet;
 
+use catalog::Kind;
+use catalog::raw::{self, Declaration};
 use indexmap::IndexMap;
 
-use self::schema::{Def, Field, Schema};
-use crate::draft::{Call, Capability, Draft, Entity};
-use crate::map::{id_of, settle};
-use crate::names;
-use crate::report::{Guess, Report, Unmapped};
-use crate::{Import, ImportError, Options};
+use self::schema::{Arg, Field, Schema, TypeDef};
+use crate::draft::{self, Draft, DraftCapability, DraftEntity};
+use crate::report::{Guess, ImportReport, Unmapped};
+use crate::{Import, ImportError, Options, names, settle};
 
-/// One entity in the making.
-struct Ent {
-    entity: Entity,
-    /// The root field that reads one, and its arguments by the parts of the key.
-    get: Option<String>,
-    verbs: HashSet<String>,
-    queries: Vec<Vec<String>>,
-    searches: Vec<Vec<String>>,
-}
-
-struct Mapper<'s> {
-    schema: &'s Schema,
-    ents: IndexMap<String, Ent>,
-    made: Vec<Capability>,
-    taken: HashSet<String>,
-    unmapped: Vec<Unmapped>,
-    guesses: Vec<Guess>,
-}
-
-/// A connection: where its rows are, and of which type.
-struct Connection<'s> {
-    node: &'s Def,
-    /// `nodes`, or `edges`, whose items have a `node`.
-    edges: bool,
-}
+/// The origin of a schema that was not fetched, for a person to replace.
+const PLACEHOLDER: &str = "https://api.example.com";
 
 pub fn import(bytes: &[u8], options: &Options) -> Result<Import, ImportError> {
     let schema = Schema::parse(bytes)?;
-    let (origin, path, guess) = place(options.from.as_deref());
-    let id = options.name.clone().unwrap_or_else(|| id_of("", &origin));
-    let mut mapper = Mapper {
+    let endpoint = options.from.as_deref().and_then(endpoint);
+    let origin = endpoint.as_ref().map_or(PLACEHOLDER, |endpoint| endpoint.origin.as_str()).to_owned();
+    let mut guesses = Vec::new();
+    if endpoint.is_none() {
+        let what = "the schema does not say where the API is: write its `origin`, and `graphql` for the path";
+        guesses.push(Guess { at: "origin".to_owned(), what: what.to_owned() });
+    }
+    let what = "a GraphQL schema says nothing of credentials: add `auth` if the API wants one";
+    guesses.push(Guess { at: "auth".to_owned(), what: what.to_owned() });
+
+    let mut report = ImportReport::default();
+    let queries = root_fields(&schema, &schema.query, options, &mut report);
+    let mutations = root_fields(&schema, &schema.mutation, options, &mut report);
+    let mut mapper = SchemaMapper {
         schema: &schema,
-        ents: IndexMap::new(),
-        made: Vec::new(),
+        entities: IndexMap::new(),
+        capabilities: Vec::new(),
         taken: HashSet::new(),
         unmapped: Vec::new(),
-        guesses: Vec::new(),
     };
-    mapper.guesses.extend(guess.map(|what| Guess { at: "origin".to_owned(), what }));
-    let what = "a GraphQL schema says nothing of credentials: add `auth` if the API wants one".to_owned();
-    mapper.guesses.push(Guess { at: "auth".to_owned(), what });
-    let fits = |field: &&Field| options.only.as_ref().is_none_or(|glob| crate::map::glob_fits(glob, &field.name));
-    let root = |name: &str| schema.get(name).map(|def| def.fields.values().collect::<Vec<_>>()).unwrap_or_default();
-    let (queries, mutations) = (root(&schema.query), root(&schema.mutation));
-    let mut report = Report { operations: queries.len() + mutations.len(), ..Report::default() };
-    let mut choose = |all: Vec<&'_ Field>| {
-        let (chosen, left): (Vec<&Field>, Vec<&Field>) = all.into_iter().partition(|field| fits(field));
-        report.left_out += left.len();
-        let (old, new): (Vec<&Field>, Vec<&Field>) = chosen.into_iter().partition(|field| field.deprecated);
-        report.deprecated += old.len();
-        new.into_iter().cloned().collect::<Vec<Field>>()
-    };
-    let (queries, mutations) = (choose(queries), choose(mutations));
-    mapper.entities(&queries);
-    mapper.reads(&queries);
-    mapper.relations();
-    mapper.writes(&mutations);
+    mapper.add_entities(&queries);
+    mapper.map_reads(&queries);
+    mapper.add_relations();
+    mapper.map_writes(&mutations);
+
+    let id = options.name.clone().unwrap_or_else(|| names::catalog_id("", &origin));
     let title = if id == "imported" { "Imported API".to_owned() } else { id.clone() };
-    let mut draft = Draft { id, title, origin, graphql: path, ..Draft::default() };
-    draft.notes.push("A draft made from a GraphQL schema by `tokamak catalog import`.".to_owned());
-    for guess in &mapper.guesses {
-        draft.notes.push(format!("LOOK {}: {}", guess.at, guess.what));
+    let head = raw::Catalog {
+        catalog: id,
+        version: 1,
+        title,
+        origin,
+        graphql: endpoint.and_then(|endpoint| endpoint.path),
+        ..raw::Catalog::default()
+    };
+    let mut comments = vec!["A draft made from a GraphQL schema by `tokamak catalog import`.".to_owned()];
+    comments.extend(guesses.iter().map(|guess| format!("LOOK {}: {}", guess.at, guess.what)));
+    let entities = mapper.entities.into_values().map(|entity| entity.draft).collect();
+    report.unmapped = mapper.unmapped;
+    report.guesses = guesses;
+    settle::settle(Draft { head, comments, entities, capabilities: mapper.capabilities }, report)
+}
+
+/// The URL of a GraphQL endpoint in parts.
+struct GraphqlEndpoint {
+    origin: String,
+    /// `None` where the path is that of a catalog without `graphql`, or is none.
+    path: Option<String>,
+}
+
+fn endpoint(url: &str) -> Option<GraphqlEndpoint> {
+    let url = url::Url::parse(url).ok()?;
+    let origin = base::Origin::parse(&url.origin().ascii_serialization()).ok()?;
+    let path = url.path();
+    let is_valid = path.len() > 1 && path.bytes().all(|b| b.is_ascii_alphanumeric() || b"/-_.~".contains(&b));
+    let path = is_valid.then(|| path.trim_end_matches('/').to_owned());
+    Some(GraphqlEndpoint { origin: origin.as_str().to_owned(), path })
+}
+
+/// Returns the fields of a root type that are to be mapped, and counts all of them.
+fn root_fields(schema: &Schema, root: &str, options: &Options, report: &mut ImportReport) -> Vec<Field> {
+    let mut out = Vec::new();
+    for field in schema.get(root).into_iter().flat_map(|def| def.fields.values()) {
+        report.operations += 1;
+        if !options.selects(&[&field.name]) {
+            report.left_out += 1;
+        } else if field.deprecated {
+            report.deprecated += 1;
+        } else {
+            out.push(field.clone());
+        }
     }
-    let Mapper { ents, made, unmapped, guesses, .. } = mapper;
-    draft.entities = ents.into_values().map(|ent| ent.entity).collect();
-    draft.capabilities = made;
-    (report.unmapped, report.guesses) = (unmapped, guesses);
-    settle::settle(draft, report)
+    out
 }
 
-/// The origin, the path of the endpoint, and what is a guess of it.
-fn place(from: Option<&str>) -> (String, Option<String>, Option<String>) {
-    let url = from.and_then(|text| url::Url::parse(text).ok());
-    let known = url.and_then(|url| {
-        let origin = base::Origin::parse(&url.origin().ascii_serialization()).ok()?;
-        let path = url.path();
-        let fine = path.len() > 1 && path.bytes().all(|b| b.is_ascii_alphanumeric() || b"/-_.~".contains(&b));
-        Some((origin.as_str().to_owned(), fine.then(|| path.trim_end_matches('/').to_owned()), None))
-    });
-    known.unwrap_or_else(|| {
-        let guess =
-            "the schema does not say where the API is: write its `origin`, and `graphql` for the path".to_owned();
-        ("https://api.example.com".to_owned(), None, Some(guess))
-    })
+/// An entity while capabilities are still added to it.
+struct SchemaEntity {
+    draft: DraftEntity,
+    /// The field of the query type that reads one row by its key.
+    get: Option<String>,
+    /// The names of its methods that are taken.
+    methods: HashSet<String>,
+    /// The parameters that each of its lists needs. No two need the same, since a program could not tell them apart.
+    query_needs: Vec<Vec<String>>,
+    search_needs: Vec<Vec<String>>,
 }
 
-impl<'s> Mapper<'s> {
+impl SchemaEntity {
+    /// Returns the only field of the key.
+    fn key(&self) -> &str {
+        self.draft.raw.key.first().map(String::as_str).unwrap_or_default()
+    }
+}
+
+/// The state of the mapping. The methods stand in the modules of the stages.
+struct SchemaMapper<'s> {
+    schema: &'s Schema,
+    /// Entities by the name of their type.
+    entities: IndexMap<String, SchemaEntity>,
+    capabilities: Vec<DraftCapability>,
+    /// The names of capabilities that are taken.
+    taken: HashSet<String>,
+    unmapped: Vec<Unmapped>,
+}
+
+/// A type that holds one page of a list.
+struct Connection<'s> {
+    node: &'s TypeDef,
+    /// Whether the rows are the `node` of each item of `edges`, else those of `nodes`.
+    has_edges: bool,
+}
+
+impl<'s> SchemaMapper<'s> {
     fn refuse(&mut self, label: String, why: impl Into<String>) {
         self.unmapped.push(Unmapped { operation: label, why: why.into() });
     }
 
-    /// What a type's rows are, where it is a connection.
+    /// Returns the type of this name as a connection, where it is one.
     fn connection(&self, name: &str) -> Option<Connection<'s>> {
         let def = self.schema.get(name)?;
         def.fields.get("pageInfo")?;
         if let Some(nodes) = def.fields.get("nodes") {
-            return Some(Connection { node: self.schema.get(&nodes.ty.name)?, edges: false });
+            return Some(Connection { node: self.schema.get(&nodes.ty.name)?, has_edges: false });
         }
         let edge = self.schema.get(&def.fields.get("edges")?.ty.name)?;
-        Some(Connection { node: self.schema.get(&edge.fields.get("node")?.ty.name)?, edges: true })
+        Some(Connection { node: self.schema.get(&edge.fields.get("node")?.ty.name)?, has_edges: true })
     }
 
-    fn add(&mut self, capability: Capability) {
-        self.made.push(capability);
-    }
-
-    fn new_capability(&mut self, kind: catalog::Kind, entity: &str, verb: &str, from: String) -> Capability {
+    fn new_capability(&mut self, kind: Kind, entity: &str, verb: &str, label: String) -> DraftCapability {
         let name = names::unique(&mut self.taken, format!("{}_{verb}", names::entity_prefix(entity)));
-        let call = Call::Graphql { document: String::new(), variables: Vec::new() };
-        let mut capability = Capability::new(name, kind, entity.to_owned(), call);
-        capability.from = from;
-        capability
+        DraftCapability::new(name, kind, entity.to_owned(), label)
+    }
+
+    /// Returns the verb as a method of the entity of this type, with a number if it is taken.
+    fn free_verb(&mut self, type_name: &str, verb: &str) -> String {
+        let Some(entity) = self.entities.get_mut(type_name) else { return names::method(verb) };
+        let verb = names::snake(verb);
+        let verb = if verb == names::snake(&entity.draft.name) { "read".to_owned() } else { verb };
+        names::unique(&mut entity.methods, names::method(&verb))
+    }
+
+    /// Returns the parameter of an argument. One that must be given is spelled out further.
+    fn param(&self, arg: &Arg) -> Declaration {
+        let depth = if arg.is_required() { 2 } else { 1 };
+        draft::param(types::input(self.schema, &arg.ty, depth), arg.is_required())
     }
 }

@@ -1,303 +1,337 @@
-//! Reads: connections and lists as queries, fields with a key as gets, the rest as single things; connections of entities as
-//! relations.
-//! Invariant: every argument that must be given is a parameter; no two lists of one entity need the same.
+//! Reads of a schema: connections and lists as queries, fields with a key as gets, connections of entities as relations.
+//! Invariant: every argument that must be given is a parameter. No two lists of one entity need the same.
 
 use catalog::Kind;
+use catalog::raw::{Paging, Relation, Size};
+use indexmap::IndexMap;
 
 use super::schema::{Arg, Field, Form};
-use super::{Mapper, types};
-use crate::draft::{Call, Capability, PageForm, Paging, Param, Relation, Ty, Via};
+use super::{SchemaEntity, SchemaMapper};
+use crate::draft::{self, DraftCapability, named};
 use crate::names;
 
-/// Connections of entities that become relations; a large schema has thousands.
+/// The number of connections that become relations; a large schema has thousands.
 const MAX_RELATIONS: usize = 600;
 
-/// Arguments of a document, as it declares and as it passes them.
+/// The size of a page. A schema does not say the most that an API allows, and most allow more.
+const PAGE_SIZE: usize = 50;
+
+/// The list that a field returns.
+#[derive(Debug, Clone, Copy)]
+enum ListForm {
+    /// `[Ticket]`
+    Plain,
+    /// A connection whose rows are its `nodes`.
+    Nodes,
+    /// A connection whose rows are the `node` of each of its `edges`.
+    Edges,
+}
+
+/// The variables of a document, as it declares them and as it passes them to a field.
 #[derive(Debug, Default)]
-pub(super) struct Passed {
-    pub declares: Vec<String>,
-    pub passes: Vec<String>,
+pub(super) struct Variables {
+    declarations: Vec<String>,
+    arguments: Vec<String>,
 }
 
-impl Passed {
-    pub fn add(&mut self, arg: &str, variable: &str, ty: &str) {
-        self.declares.push(format!("${variable}: {ty}"));
-        self.passes.push(format!("{arg}: ${variable}"));
+impl Variables {
+    pub fn add(&mut self, arg: &Arg, variable: &str) {
+        self.declare(variable, arg);
+        self.arguments.push(format!("{}: ${variable}", arg.name));
     }
 
-    pub fn declared(&self) -> String {
-        if self.declares.is_empty() { String::new() } else { format!("({})", self.declares.join(", ")) }
+    fn declare(&mut self, variable: &str, arg: &Arg) {
+        self.declarations.push(format!("${variable}: {}", arg.ty.text));
     }
 
-    pub fn passed(&self) -> String {
-        if self.passes.is_empty() { String::new() } else { format!("({})", self.passes.join(", ")) }
+    /// Returns the declarations after the name of the operation: `($id: ID!)`.
+    pub fn declarations(&self) -> String {
+        in_parentheses(&self.declarations)
+    }
+
+    /// Returns the arguments after the name of a field: `(id: $id)`.
+    pub fn arguments(&self) -> String {
+        in_parentheses(&self.arguments)
     }
 }
 
-impl Mapper<'_> {
-    pub(super) fn reads(&mut self, queries: &[Field]) {
-        // What is read by a field of its own needs no `node`.
-        let (last, first): (Vec<&Field>, Vec<&Field>) = queries.iter().partition(|field| field.name == "node");
-        for field in first.into_iter().chain(last) {
-            let label = format!("query {}", field.name);
-            if let Some(connection) = self.connection(&field.ty.name) {
-                let (node, edges) = (connection.node.name.clone(), connection.edges);
-                match self.ents.contains_key(&node) {
-                    true => self.list(field, &node, Some(edges)),
-                    false => self.refuse(label, format!("nothing identifies the rows of {node}")),
-                }
-                continue;
-            }
-            match self.schema.get(&field.ty.name).map(|def| def.form.clone()) {
-                Some(Form::Object) if !self.ents.contains_key(&field.ty.name) => {
-                    self.refuse(label, format!("nothing identifies a row of {}", field.ty.name));
-                }
-                Some(Form::Object) if field.ty.list => self.list(field, &field.ty.name, None),
-                Some(Form::Object) => self.one(field),
-                Some(Form::Interface | Form::Union) if field.name == "node" && self.has_node() => self.nodes(label),
-                Some(Form::Interface | Form::Union) => {
-                    self.refuse(label, format!("it answers with any of several types ({})", field.ty.name));
-                }
-                _ => self.refuse(label, "it answers with a bare value, not with an object or a list"),
-            }
+fn in_parentheses(items: &[String]) -> String {
+    if items.is_empty() { String::new() } else { format!("({})", items.join(", ")) }
+}
+
+impl SchemaMapper<'_> {
+    pub(super) fn map_reads(&mut self, queries: &[Field]) {
+        // `node` only reads what no field of its own reads, so it comes last.
+        let (node, others): (Vec<&Field>, Vec<&Field>) = queries.iter().partition(|field| field.name == "node");
+        for field in others.into_iter().chain(node) {
+            self.map_read(field);
         }
     }
 
-    /// A get of everything that has an id and no get of its own.
-    fn nodes(&mut self, label: String) {
-        let all: Vec<String> = self.ents.keys().cloned().collect();
-        let mut any = false;
-        for name in all {
-            let node = self.schema.get(&name).is_some_and(|def| def.implements.iter().any(|i| i == "Node"));
-            let Some(ent) = self.ents.get(&name).filter(|ent| node && ent.get.is_none() && ent.entity.key == ["id"])
-            else {
-                continue;
-            };
-            let entity = ent.entity.name.clone();
-            let document = format!("query($id: ID!) {{ node(id: $id) {{ ... on {name} {{ ...{entity} }} }} }}");
-            let mut made = self.new_capability(Kind::Get, &entity, "get", label.clone());
-            made.call = Call::Graphql { document, variables: Vec::new() };
-            made.rows = Some("data.node".to_owned());
-            self.add(made);
-            any = true;
-            if let Some(ent) = self.ents.get_mut(&name) {
-                ent.get = Some("node".to_owned());
-            }
-        }
-        if !any {
-            self.refuse(label, "everything that has an id is read by a field of its own");
-        }
-    }
-
-    /// An argument as a parameter with this name; its type as the document declares it.
-    pub(super) fn param(&self, arg: &Arg, name: String) -> Param {
-        let required = arg.ty.required && !arg.default;
-        let ty = types::input(self.schema, &arg.ty, if required { 2 } else { 1 });
-        Param { name, ty, required, role: None, list: None, as_text: false }
-    }
-
-    fn one(&mut self, field: &Field) {
+    fn map_read(&mut self, field: &Field) {
         let label = format!("query {}", field.name);
-        let Some(ent) = self.ents.get(&field.ty.name) else { return };
-        let entity = ent.entity.name.clone();
-        let key = ent.entity.key.first().cloned().unwrap_or_default();
-        let required: Vec<&Arg> = field.args.iter().filter(|arg| arg.ty.required && !arg.default).collect();
-        // Most say the argument as optional and mean it.
-        let by_key = match required.as_slice() {
-            [only] => {
-                only.name == key || only.name == format!("{}Id", names_lower(&field.ty.name)) || only.name == "id"
+        let type_name = &field.ty.name;
+        if let Some(connection) = self.connection(type_name) {
+            let node = connection.node.name.clone();
+            let form = if connection.has_edges { ListForm::Edges } else { ListForm::Nodes };
+            return match self.entities.contains_key(&node) {
+                true => self.add_list(field, &node, form),
+                false => self.refuse(label, format!("nothing identifies the rows of {node}")),
+            };
+        }
+        let form = self.schema.get(type_name).map(|def| def.form.clone());
+        match form {
+            Some(Form::Object) if !self.entities.contains_key(type_name) => {
+                self.refuse(label, format!("nothing identifies a row of {type_name}"));
             }
+            Some(Form::Object) if field.ty.is_list => self.add_list(field, type_name, ListForm::Plain),
+            Some(Form::Object) => self.add_single(field),
+            Some(Form::Interface | Form::Union) if field.name == "node" && self.has_node_query() => {
+                self.add_node_gets(label);
+            }
+            Some(Form::Interface | Form::Union) => {
+                self.refuse(label, format!("it answers with any of several types ({type_name})"));
+            }
+            _ => self.refuse(label, "it answers with a bare value, not with an object or a list"),
+        }
+    }
+
+    /// Adds a get by `node` for each entity that has an id and no get of its own.
+    fn add_node_gets(&mut self, label: String) {
+        let has_no_get = |entity: &SchemaEntity| entity.get.is_none() && entity.draft.raw.key == ["id"];
+        let is_node = |type_name: &str| self.schema.get(type_name).is_some_and(|def| def.is_node());
+        let of_node: Vec<String> = self
+            .entities
+            .iter()
+            .filter(|(type_name, entity)| is_node(type_name) && has_no_get(entity))
+            .map(|(type_name, _)| type_name.clone())
+            .collect();
+        if of_node.is_empty() {
+            return self.refuse(label, "everything that has an id is read by a field of its own");
+        }
+        for type_name in of_node {
+            let Some(entity) = self.entities.get_mut(&type_name) else { continue };
+            entity.get = Some("node".to_owned());
+            let entity = entity.draft.name.clone();
+            let document = format!("query($id: ID!) {{ node(id: $id) {{ ... on {type_name} {{ ...{entity} }} }} }}");
+            let mut capability = self.new_capability(Kind::Get, &entity, "get", label.clone());
+            capability.raw.graphql = Some(document);
+            capability.set_rows(Some("data.node".to_owned()));
+            self.capabilities.push(capability);
+        }
+    }
+
+    /// Adds the get of an entity, or the read of a single row where the arguments are no key.
+    fn add_single(&mut self, field: &Field) {
+        let type_name = &field.ty.name;
+        let Some(entity) = self.entities.get(type_name) else { return };
+        let entity_name = entity.draft.name.clone();
+        let key = entity.key().to_owned();
+        let required: Vec<&Arg> = field.args.iter().filter(|arg| arg.is_required()).collect();
+        let takes_key = match required.as_slice() {
+            [only] => {
+                only.name == key || only.name == format!("{}Id", with_small_initial(type_name)) || only.name == "id"
+            }
+            // Many schemas declare the key as optional although the field needs it.
             [] => field.args.iter().any(|arg| arg.name == key) && field.args.len() <= 3,
             _ => false,
         };
-        let get = by_key && ent.get.is_none() && ent.entity.key.len() == 1;
-        let mut passed = Passed::default();
-        let (kind, verb) = match get {
+        let is_get = takes_key && entity.get.is_none() && entity.draft.raw.key.len() == 1;
+        let key_arg = required.first().map_or(key.as_str(), |arg| arg.name.as_str());
+        let (kind, verb) = match is_get {
             true => (Kind::Get, "get".to_owned()),
-            false => (Kind::Singleton, self.free_verb(&field.ty.name, &field.name)),
+            false => (Kind::Singleton, self.free_verb(type_name, &field.name)),
         };
-        let mut made = self.new_capability(kind, &entity, &verb, label);
-        let keyed = required.first().map_or(key.as_str(), |arg| arg.name.as_str()).to_owned();
+        let mut capability = self.new_capability(kind, &entity_name, &verb, format!("query {}", field.name));
+        let mut variables = Variables::default();
         for arg in &field.args {
-            if get && arg.name == keyed {
-                passed.add(&arg.name, &key, &arg.ty.text);
-            } else if !get || arg.ty.required {
+            if is_get && arg.name == key_arg {
+                variables.add(arg, &key);
+            } else if !is_get || arg.ty.required {
                 let name = names::name(&arg.name);
-                passed.add(&arg.name, &name, &arg.ty.text);
-                made.params.push(self.param(arg, name));
+                variables.add(arg, &name);
+                capability.raw.params.insert(name, self.param(arg));
             }
         }
-        let document = format!("query{} {{ {}{} {{ ...{entity} }} }}", passed.declared(), field.name, passed.passed());
-        made.call = Call::Graphql { document, variables: Vec::new() };
-        made.rows = Some(format!("data.{}", field.name));
-        made.about = if get { String::new() } else { names::sentence(&field.about, 72) };
-        self.add(made);
-        if get && let Some(ent) = self.ents.get_mut(&field.ty.name) {
-            ent.get = Some(field.name.clone());
+        let call = format!("{}{} {{ ...{entity_name} }}", field.name, variables.arguments());
+        capability.raw.graphql = Some(format!("query{} {{ {call} }}", variables.declarations()));
+        capability.set_rows(Some(format!("data.{}", field.name)));
+        if is_get {
+            if let Some(entity) = self.entities.get_mut(type_name) {
+                entity.get = Some(field.name.clone());
+            }
+        } else {
+            capability.raw.about = names::sentence(&field.description, 72);
         }
+        self.capabilities.push(capability);
     }
 
-    pub(super) fn free_verb(&mut self, of: &str, verb: &str) -> String {
-        let Some(ent) = self.ents.get_mut(of) else { return names::method(verb) };
-        let own = names::snake(&ent.entity.name);
-        let verb = names::snake(verb);
-        let verb = if verb == own { "read".to_owned() } else { verb };
-        names::unique(&mut ent.verbs, names::method(&verb))
-    }
-
-    /// `edges` of a connection; `None` for a plain list.
-    fn list(&mut self, field: &Field, node: &str, edges: Option<bool>) {
-        let Some(ent) = self.ents.get(node) else { return };
-        let entity = ent.entity.name.clone();
-        let text = field.args.iter().find(|arg| {
-            let words = matches!(arg.name.as_str(), "query" | "q" | "search" | "term" | "text");
-            words && arg.ty.name == "String" && arg.ty.required && !arg.ty.list
+    fn add_list(&mut self, field: &Field, type_name: &str, form: ListForm) {
+        let Some(entity) = self.entities.get_mut(type_name) else { return };
+        let entity_name = entity.draft.name.clone();
+        let search_arg = field.args.iter().find(|arg| {
+            matches!(arg.name.as_str(), "query" | "q" | "search" | "term" | "text")
+                && arg.ty.name == "String"
+                && arg.ty.required
+                && !arg.ty.is_list
         });
-        let kind = if text.is_some() { Kind::Search } else { Kind::Query };
-        let mut needs: Vec<String> =
-            field.args.iter().filter(|a| a.ty.required && !a.default).map(|a| a.name.clone()).collect();
-        needs.retain(|name| text.is_none_or(|text| text.name != *name));
-        needs.sort();
-        let known = if kind == Kind::Query { &ent.queries } else { &ent.searches };
         let label = format!("query {}", field.name);
-        if known.contains(&needs) {
-            return self
-                .refuse(label, format!("{entity} has a list that needs the same; make it one with optional filters"));
+        let mut needs: Vec<String> =
+            field.args.iter().filter(|arg| arg.is_required()).map(|arg| arg.name.clone()).collect();
+        needs.retain(|name| search_arg.is_none_or(|arg| arg.name != *name));
+        needs.sort();
+        let (kind, verb, known_needs) = match search_arg {
+            Some(_) => (Kind::Search, "search", &mut entity.search_needs),
+            None => (Kind::Query, "list", &mut entity.query_needs),
+        };
+        if known_needs.contains(&needs) {
+            let why = format!("{entity_name} has a list that needs the same; make it one with optional filters");
+            return self.refuse(label, why);
         }
-        if let Some(ent) = self.ents.get_mut(node) {
-            let known = if kind == Kind::Query { &mut ent.queries } else { &mut ent.searches };
-            known.push(needs);
-        }
-        let verb = if kind == Kind::Query { "list" } else { "search" };
-        let mut made = self.new_capability(kind, &entity, verb, label);
-        made.about = names::sentence(&field.about, 72);
-        made.text = text.map(|arg| names::name(&arg.name));
-        let passed = self.listed(&mut made, field, edges, &format!("data.{}", field.name));
-        let inner = inner(&entity, edges);
-        let document = format!("query{} {{ {}{} {{ {inner} }} }}", passed.declared(), field.name, passed.passed());
-        made.call = Call::Graphql { document, variables: Vec::new() };
-        self.add(made);
+        known_needs.push(needs);
+        let mut capability = self.new_capability(kind, &entity_name, verb, label);
+        capability.raw.about = names::sentence(&field.description, 72);
+        capability.raw.text = search_arg.map(|arg| names::name(&arg.name));
+        let mut variables = Variables::default();
+        self.add_list_call(&mut capability, &mut variables, field, form, &format!("data.{}", field.name));
+        let call = format!("{}{} {{ {} }}", field.name, variables.arguments(), selection(&entity_name, form));
+        capability.raw.graphql = Some(format!("query{} {{ {call} }}", variables.declarations()));
+        self.capabilities.push(capability);
     }
 
-    /// Arguments, rows and pages of a list that lies at this path of the answer.
-    fn listed(&self, made: &mut Capability, field: &Field, edges: Option<bool>, at: &str) -> Passed {
-        let mut passed = Passed::default();
-        let has = |name: &str| field.args.iter().find(|arg| arg.name == name);
-        let pages = edges.is_some() && has("after").is_some() && has("first").is_some();
+    /// Adds the parameters, rows and paging of a list that is at this path of the answer.
+    fn add_list_call(
+        &self,
+        capability: &mut DraftCapability,
+        variables: &mut Variables,
+        field: &Field,
+        form: ListForm,
+        path: &str,
+    ) {
+        let is_connection = !matches!(form, ListForm::Plain);
+        let has_arg = |name: &str| field.args.iter().any(|arg| arg.name == name);
+        let has_pages = is_connection && has_arg("after") && has_arg("first");
         for arg in &field.args {
-            let paging = matches!(arg.name.as_str(), "first" | "after" | "last" | "before") && edges.is_some();
-            if pages && matches!(arg.name.as_str(), "first" | "after") {
-                passed.add(&arg.name, &arg.name, &arg.ty.text);
-            } else if made.text.as_deref() == Some(arg.name.as_str()) {
-                passed.add(&arg.name, &names::name(&arg.name), &arg.ty.text);
-            } else if !paging || (arg.ty.required && !arg.default) {
+            let is_forward = matches!(arg.name.as_str(), "first" | "after");
+            let is_paging = is_connection && (is_forward || matches!(arg.name.as_str(), "last" | "before"));
+            if has_pages && is_forward {
+                variables.add(arg, &arg.name);
+            } else if capability.raw.text.as_deref() == Some(arg.name.as_str()) {
+                variables.add(arg, &names::name(&arg.name));
+            } else if !is_paging || arg.is_required() {
                 let mut name = names::name(&arg.name);
-                if made.params.iter().any(|param| param.name == name) {
+                if capability.raw.params.contains_key(&name) {
                     name = format!("{name}_2");
                 }
-                passed.add(&arg.name, &name, &arg.ty.text);
-                made.params.push(self.param(arg, name));
+                variables.add(arg, &name);
+                capability.raw.params.insert(name, self.param(arg));
             }
         }
-        match edges {
-            None => made.rows = Some(at.to_owned()),
-            Some(edges) => {
-                if edges {
-                    made.rows = Some(format!("{at}.edges"));
-                    made.item = Some("node".to_owned());
-                } else if !pages {
-                    made.rows = Some(format!("{at}.nodes"));
-                }
+        match form {
+            ListForm::Plain => capability.set_rows(Some(path.to_owned())),
+            ListForm::Edges => {
+                capability.set_rows(Some(format!("{path}.edges")));
+                capability.raw.item = Some("node".to_owned());
             }
+            // With paging, the path of the connection says where the rows are.
+            ListForm::Nodes if !has_pages => capability.set_rows(Some(format!("{path}.nodes"))),
+            ListForm::Nodes => {}
         }
-        if pages {
-            let form = PageForm::Connection { at: at.to_owned(), send: "after".to_owned() };
-            made.paging =
-                Some(Paging { form, size: Some(("first".to_owned(), 50)), total: None, more: None, in_body: false });
+        if has_pages {
+            capability.raw.paging = Some(Paging {
+                connection: Some(path.to_owned()),
+                size: Some(Size { send: "first".to_owned(), max: PAGE_SIZE }),
+                ..Paging::default()
+            });
         }
-        passed
     }
 
-    /// Connections and lists that a row of an entity has, followed through the field that reads one.
-    pub(super) fn relations(&mut self) {
-        let all: Vec<(String, String)> =
-            self.ents.iter().filter_map(|(name, ent)| Some((name.clone(), ent.get.clone()?))).collect();
+    /// Adds the connections of entities as relations. Each needs a field of the query type that reads the parent.
+    pub(super) fn add_relations(&mut self) {
+        let readable: Vec<(String, String)> = self
+            .entities
+            .iter()
+            .filter_map(|(type_name, entity)| Some((type_name.clone(), entity.get.clone()?)))
+            .collect();
         let mut count = 0;
-        for (name, get) in all {
-            let Some(def) = self.schema.get(&name) else { continue };
+        for (type_name, get) in readable {
+            let Some(def) = self.schema.get(&type_name) else { continue };
             for field in def.fields.values().filter(|field| !field.deprecated) {
-                let needs = field.args.iter().any(|arg| arg.ty.required && !arg.default);
                 let Some(connection) = self.connection(&field.ty.name) else { continue };
-                let (node, edges) = (connection.node.name.clone(), connection.edges);
-                if count < MAX_RELATIONS && !needs && self.ents.contains_key(&node) {
+                let node = connection.node.name.clone();
+                let form = if connection.has_edges { ListForm::Edges } else { ListForm::Nodes };
+                let needs_arguments = field.args.iter().any(Arg::is_required);
+                if count < MAX_RELATIONS && !needs_arguments && self.entities.contains_key(&node) {
                     count += 1;
-                    self.relation(&name, &get, field, (&node, edges));
+                    self.add_relation(&type_name, &get, field, &node, form);
                 }
             }
         }
     }
 
-    fn relation(&mut self, of: &str, get: &str, field: &Field, (node, edges): (&str, bool)) {
-        let (Some(parent), Some(target)) = (self.ents.get(of), self.ents.get(node)) else { return };
-        let (parent, entity) = (parent.entity.clone(), target.entity.name.clone());
-        let Some(key) = parent.key.first().cloned() else { return };
-        let own = names::snake(&parent.name);
-        // What leads to the same rows by another field needs another name.
-        let mut scope = format!("{own}_{key}");
-        if target.queries.contains(&vec![scope.clone()]) {
-            scope = names::name(&format!("{own}_{}_{key}", names::snake(&field.name)));
+    /// Adds a relation and the query that it follows, which reads the parent by `get` and its connection inside.
+    fn add_relation(&mut self, parent_type: &str, get: &str, field: &Field, node: &str, form: ListForm) {
+        let (Some(parent), Some(target)) = (self.entities.get(parent_type), self.entities.get(node)) else { return };
+        let parent_name = names::snake(&parent.draft.name);
+        let target_name = target.draft.name.clone();
+        let key = parent.key().to_owned();
+        let field_name = names::snake(&field.name);
+        // A second connection to the same rows needs another scope, so that a program can tell the lists apart.
+        let mut scope = format!("{parent_name}_{key}");
+        if target.query_needs.contains(&vec![scope.clone()]) {
+            scope = names::name(&format!("{parent_name}_{field_name}_{key}"));
         }
-        let name = names::relation(&names::snake(&field.name));
-        let taken = parent.fields.iter().any(|f| f.name == name) || parent.relations.iter().any(|r| r.name == name);
-        if target.queries.contains(&vec![scope.clone()]) || taken {
+        let name = names::relation(&field_name);
+        let raw = &parent.draft.raw;
+        let is_taken = raw.fields.contains_key(&name) || raw.relations.contains_key(&name);
+        if is_taken || target.query_needs.contains(&vec![scope.clone()]) {
             return;
         }
-        let Some(root) = self.schema.get(&self.schema.query).and_then(|query| query.fields.get(get)) else { return };
-        let arg = root.args.iter().find(|arg| arg.name == key || arg.ty.required).or(root.args.first());
-        let Some(arg) = arg.cloned() else { return };
-        let from = format!("query {get}");
-        let mut made =
-            self.new_capability(Kind::Query, &entity, &format!("list_of_{own}_{}", names::snake(&field.name)), from);
-        made.about = names::sentence(&field.about, 72);
-        made.params.push(Param {
-            name: scope.clone(),
-            ty: Ty::named("string"),
-            required: true,
-            role: None,
-            list: None,
-            as_text: false,
-        });
-        let at = format!("data.{get}.{}", field.name);
-        let passed = self.listed(&mut made, field, Some(edges), &at);
-        let mut declares = vec![format!("${scope}: {}", arg.ty.text)];
-        declares.extend(passed.declares.iter().cloned());
-        let rows = format!("{}{} {{ {} }}", field.name, passed.passed(), inner(&entity, Some(edges)));
-        let rows = if get == "node" { format!("... on {of} {{ {rows} }}") } else { rows };
-        let document = format!("query({}) {{ {get}({}: ${scope}) {{ {rows} }} }}", declares.join(", "), arg.name);
-        made.call = Call::Graphql { document, variables: Vec::new() };
-        let via = Via::By { capability: made.name.clone(), with: vec![(scope.clone(), key)] };
-        let relation = Relation { name, many: true, target: entity, via };
-        self.add(made);
-        if let Some(target) = self.ents.get_mut(node) {
-            target.queries.push(vec![scope]);
+        let Some(get_field) = self.schema.get(&self.schema.query).and_then(|query| query.fields.get(get)) else {
+            return;
+        };
+        let key_arg = get_field.args.iter().find(|arg| arg.name == key || arg.ty.required);
+        let Some(key_arg) = key_arg.or(get_field.args.first()) else { return };
+        let verb = format!("list_of_{parent_name}_{field_name}");
+        let mut capability = self.new_capability(Kind::Query, &target_name, &verb, format!("query {get}"));
+        capability.raw.about = names::sentence(&field.description, 72);
+        capability.raw.params.insert(scope.clone(), draft::param(named("string"), true));
+        let mut variables = Variables::default();
+        variables.declare(&scope, key_arg);
+        let path = format!("data.{get}.{}", field.name);
+        self.add_list_call(&mut capability, &mut variables, field, form, &path);
+        let list = format!("{}{} {{ {} }}", field.name, variables.arguments(), selection(&target_name, form));
+        let list = if get == "node" { format!("... on {parent_type} {{ {list} }}") } else { list };
+        let call = format!("{get}({}: ${scope}) {{ {list} }}", key_arg.name);
+        capability.raw.graphql = Some(format!("query{} {{ {call} }}", variables.declarations()));
+        let relation = Relation {
+            many: Some(target_name),
+            by: Some(capability.name.clone()),
+            with: IndexMap::from([(scope.clone(), key)]),
+            ..Relation::default()
+        };
+        self.capabilities.push(capability);
+        if let Some(target) = self.entities.get_mut(node) {
+            target.query_needs.push(vec![scope]);
         }
-        if let Some(parent) = self.ents.get_mut(of) {
-            parent.entity.relations.push(relation);
+        if let Some(parent) = self.entities.get_mut(parent_type) {
+            parent.draft.raw.relations.insert(name, relation);
         }
     }
 }
 
-/// What is selected of a list.
-fn inner(entity: &str, edges: Option<bool>) -> String {
+/// Returns the selection of a list. `...Ticket` stands for the fields that a program needs.
+fn selection(entity: &str, form: ListForm) -> String {
     let page = "pageInfo { hasNextPage endCursor }";
-    match edges {
-        None => format!("...{entity}"),
-        Some(true) => format!("edges {{ node {{ ...{entity} }} }} {page}"),
-        Some(false) => format!("nodes {{ ...{entity} }} {page}"),
+    match form {
+        ListForm::Plain => format!("...{entity}"),
+        ListForm::Edges => format!("edges {{ node {{ ...{entity} }} }} {page}"),
+        ListForm::Nodes => format!("nodes {{ ...{entity} }} {page}"),
     }
 }
 
-fn names_lower(name: &str) -> String {
+fn with_small_initial(name: &str) -> String {
     let mut chars = name.chars();
-    chars.next().map(|c| c.to_ascii_lowercase()).into_iter().chain(chars).collect()
+    let initial = chars.next().map(|c| c.to_ascii_lowercase());
+    initial.into_iter().chain(chars).collect()
 }

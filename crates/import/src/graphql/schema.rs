@@ -1,5 +1,5 @@
-//! A GraphQL schema as the importer sees it, from SDL or from the answer to an introspection query.
-//! Invariant: both give the same model; what cannot be read is an error that says what it is.
+//! A GraphQL schema as data, from SDL or from the answer to an introspection query.
+//! Invariant: both sources give the same model. A text that is no schema is an error that says why.
 
 use apollo_parser::Parser;
 use apollo_parser::cst::{self, CstNode};
@@ -8,34 +8,50 @@ use serde_json::Value;
 
 use crate::ImportError;
 
+/// The type of a field or an argument, with its lists and its `!`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TypeRef {
     pub name: String,
-    /// Arrays around it.
-    pub list: bool,
+    pub is_list: bool,
     pub required: bool,
-    /// As it is written: `[ID!]!`.
+    /// The text in the schema: `[ID!]!`.
     pub text: String,
 }
 
+/// An argument of a field, or a field of an input.
 #[derive(Debug, Clone)]
 pub struct Arg {
     pub name: String,
     pub ty: TypeRef,
-    /// Has a default, so it need not be given.
-    pub default: bool,
-    pub about: String,
+    pub has_default: bool,
+    pub description: String,
 }
 
+impl Arg {
+    pub fn is_required(&self) -> bool {
+        self.ty.required && !self.has_default
+    }
+}
+
+/// A field of an object, an interface or an input.
 #[derive(Debug, Clone)]
 pub struct Field {
     pub name: String,
     pub args: Vec<Arg>,
     pub ty: TypeRef,
-    pub about: String,
+    pub description: String,
     pub deprecated: bool,
 }
 
+impl Field {
+    /// Returns the field of an input as an argument of its own.
+    pub fn to_input(&self) -> Arg {
+        let Self { name, ty, description, .. } = self.clone();
+        Arg { name, ty, has_default: false, description }
+    }
+}
+
+/// The kind of a type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Form {
     Object,
@@ -46,21 +62,34 @@ pub enum Form {
     Scalar,
 }
 
+/// The definition of a type.
 #[derive(Debug, Clone)]
-pub struct Def {
+pub struct TypeDef {
     pub name: String,
     pub form: Form,
-    pub about: String,
+    pub description: String,
     pub fields: IndexMap<String, Field>,
+    /// The interfaces of an object.
     pub implements: Vec<String>,
-    /// Of an enum.
+    /// The values of an enum.
     pub values: Vec<String>,
 }
 
+impl TypeDef {
+    /// Returns whether rows of the type can be read by `node`, as in Relay.
+    pub fn is_node(&self) -> bool {
+        self.implements.iter().any(|interface| interface == "Node")
+    }
+}
+
+/// The types of a schema and its root types.
 #[derive(Debug, Default)]
 pub struct Schema {
-    pub types: IndexMap<String, Def>,
+    /// Types by their name.
+    pub types: IndexMap<String, TypeDef>,
+    /// The name of the query type.
     pub query: String,
+    /// The name of the mutation type; empty where there is none.
     pub mutation: String,
 }
 
@@ -69,16 +98,17 @@ impl Schema {
         let text = std::str::from_utf8(bytes).map_err(|_| ImportError::NotText)?;
         if text.trim_start().starts_with('{') && !text.trim_start().starts_with("{ ") || looks_like_json(text) {
             let value: Value = serde_json::from_str(text).map_err(|error| ImportError::NotJson(error.to_string()))?;
-            return introspected(&value);
+            return from_introspection(&value);
         }
-        written(text)
+        from_sdl(text)
     }
 
-    pub fn get(&self, name: &str) -> Option<&Def> {
+    pub fn get(&self, name: &str) -> Option<&TypeDef> {
         self.types.get(name)
     }
 
-    fn finish(mut self) -> Result<Self, ImportError> {
+    /// Sets the root types to those with the usual names, where the schema does not name them.
+    fn with_roots(mut self) -> Result<Self, ImportError> {
         if self.query.is_empty() && self.types.contains_key("Query") {
             self.query = "Query".to_owned();
         }
@@ -97,17 +127,19 @@ fn looks_like_json(text: &str) -> bool {
     head.starts_with("{\"")
 }
 
-fn written(text: &str) -> Result<Schema, ImportError> {
+fn from_sdl(text: &str) -> Result<Schema, ImportError> {
+    // The limits bound the cost of a hostile schema. Real ones are far below.
     let tree = Parser::new(text).recursion_limit(200).token_limit(8_000_000).parse();
     if let Some(error) = tree.errors().next() {
-        let says: String = error.message().split_whitespace().collect::<Vec<_>>().join(" ").chars().take(160).collect();
-        return Err(ImportError::NotGraphql(says));
+        let message: String =
+            error.message().split_whitespace().collect::<Vec<_>>().join(" ").chars().take(160).collect();
+        return Err(ImportError::NotGraphql(message));
     }
     let mut schema = Schema::default();
     for definition in tree.document().definitions() {
         match definition {
-            cst::Definition::SchemaDefinition(d) => roots(&mut schema, d.root_operation_type_definitions()),
-            cst::Definition::SchemaExtension(d) => roots(&mut schema, d.root_operation_type_definitions()),
+            cst::Definition::SchemaDefinition(d) => set_roots(&mut schema, d.root_operation_type_definitions()),
+            cst::Definition::SchemaExtension(d) => set_roots(&mut schema, d.root_operation_type_definitions()),
             other => {
                 if let Some(def) = def_of(&other) {
                     add(&mut schema, def);
@@ -115,10 +147,10 @@ fn written(text: &str) -> Result<Schema, ImportError> {
             }
         }
     }
-    schema.finish()
+    schema.with_roots()
 }
 
-fn roots(schema: &mut Schema, all: cst::CstChildren<cst::RootOperationTypeDefinition>) {
+fn set_roots(schema: &mut Schema, all: cst::CstChildren<cst::RootOperationTypeDefinition>) {
     for root in all {
         let name = root.named_type().and_then(|t| t.name()).map(|n| n.text().to_string()).unwrap_or_default();
         let kind = root.operation_type();
@@ -130,8 +162,8 @@ fn roots(schema: &mut Schema, all: cst::CstChildren<cst::RootOperationTypeDefini
     }
 }
 
-/// Extensions add to what they extend.
-fn add(schema: &mut Schema, def: Def) {
+/// Adds a definition, or extends the one of this name.
+fn add(schema: &mut Schema, def: TypeDef) {
     match schema.types.get_mut(&def.name) {
         Some(known) => {
             known.fields.extend(def.fields);
@@ -144,13 +176,14 @@ fn add(schema: &mut Schema, def: Def) {
     }
 }
 
-fn new_def(name: Option<cst::Name>, form: Form, about: Option<cst::Description>) -> Option<Def> {
-    let about = about.and_then(|d| d.string_value()).map(|s| String::from(&s)).unwrap_or_default();
+fn new_def(name: Option<cst::Name>, form: Form, description: Option<cst::Description>) -> Option<TypeDef> {
     let name = name?.text().to_string();
-    Some(Def { name, form, about, fields: IndexMap::new(), implements: Vec::new(), values: Vec::new() })
+    let description = description_text(description);
+    Some(TypeDef { name, form, description, fields: IndexMap::new(), implements: Vec::new(), values: Vec::new() })
 }
 
-fn def_of(definition: &cst::Definition) -> Option<Def> {
+/// Returns the type that a definition or an extension defines; `None` for directives and the schema itself.
+fn def_of(definition: &cst::Definition) -> Option<TypeDef> {
     use cst::Definition as D;
     let mut def = match definition {
         D::ObjectTypeDefinition(d) => new_def(d.name(), Form::Object, d.description()),
@@ -182,9 +215,10 @@ fn def_of(definition: &cst::Definition) -> Option<Def> {
         _ => None,
     };
     for input in inputs.into_iter().flat_map(|f| f.input_value_definitions()).filter_map(|i| arg_of(&i)) {
-        let Arg { name, mut ty, default, about } = input;
-        ty.required &= !default;
-        def.fields.insert(name.clone(), Field { name, args: Vec::new(), ty, about, deprecated: false });
+        let Arg { name, mut ty, has_default, description } = input;
+        // A field of an input keeps no default here, so one with a default is not required.
+        ty.required &= !has_default;
+        def.fields.insert(name.clone(), Field { name, args: Vec::new(), ty, description, deprecated: false });
     }
     if let D::EnumTypeDefinition(d) = definition {
         let values = d.enum_values_definition().into_iter().flat_map(|v| v.enum_value_definitions());
@@ -194,7 +228,6 @@ fn def_of(definition: &cst::Definition) -> Option<Def> {
 }
 
 fn field_of(field: &cst::FieldDefinition) -> Option<Field> {
-    let about = field.description().and_then(|d| d.string_value()).map(|s| String::from(&s)).unwrap_or_default();
     let args = field.arguments_definition().into_iter().flat_map(|a| a.input_value_definitions());
     let directives = field.directives().into_iter().flat_map(|d| d.directives());
     let deprecated = directives.into_iter().any(|d| d.name().is_some_and(|n| n.text() == "deprecated"));
@@ -202,19 +235,22 @@ fn field_of(field: &cst::FieldDefinition) -> Option<Field> {
         name: field.name()?.text().to_string(),
         args: args.filter_map(|a| arg_of(&a)).collect(),
         ty: type_of(&field.ty()?),
-        about,
+        description: description_text(field.description()),
         deprecated,
     })
 }
 
 fn arg_of(input: &cst::InputValueDefinition) -> Option<Arg> {
-    let about = input.description().and_then(|d| d.string_value()).map(|s| String::from(&s)).unwrap_or_default();
     Some(Arg {
         name: input.name()?.text().to_string(),
         ty: type_of(&input.ty()?),
-        default: input.default_value().is_some(),
-        about,
+        has_default: input.default_value().is_some(),
+        description: description_text(input.description()),
     })
+}
+
+fn description_text(description: Option<cst::Description>) -> String {
+    description.and_then(|d| d.string_value()).map(|s| String::from(&s)).unwrap_or_default()
 }
 
 fn type_of(ty: &cst::Type) -> TypeRef {
@@ -225,11 +261,11 @@ fn type_of(ty: &cst::Type) -> TypeRef {
 
 fn type_ref(text: String) -> TypeRef {
     let name: String = text.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
-    TypeRef { name, list: text.starts_with('['), required: text.ends_with('!'), text }
+    TypeRef { name, is_list: text.starts_with('['), required: text.ends_with('!'), text }
 }
 
-/// `{data: {__schema: …}}`, or less of it.
-fn introspected(value: &Value) -> Result<Schema, ImportError> {
+/// Reads `{data: {__schema: …}}`, or a part of it.
+fn from_introspection(value: &Value) -> Result<Schema, ImportError> {
     let root = ["/data/__schema", "/__schema"].iter().find_map(|path| value.pointer(path)).unwrap_or(value);
     let Some(types) = root.get("types").and_then(Value::as_array) else {
         return Err(ImportError::NotGraphql("it is JSON, but no answer to an introspection query".to_owned()));
@@ -237,13 +273,13 @@ fn introspected(value: &Value) -> Result<Schema, ImportError> {
     let named =
         |key: &str| root.get(key).and_then(|t| t.get("name")).and_then(Value::as_str).unwrap_or_default().to_owned();
     let mut schema = Schema { types: IndexMap::new(), query: named("queryType"), mutation: named("mutationType") };
-    for def in types.iter().filter_map(told_def) {
+    for def in types.iter().filter_map(introspected_def) {
         schema.types.insert(def.name.clone(), def);
     }
-    schema.finish()
+    schema.with_roots()
 }
 
-fn told_def(value: &Value) -> Option<Def> {
+fn introspected_def(value: &Value) -> Option<TypeDef> {
     let form = match value.get("kind")?.as_str()? {
         "OBJECT" => Form::Object,
         "INTERFACE" => Form::Interface,
@@ -254,13 +290,13 @@ fn told_def(value: &Value) -> Option<Def> {
         _ => return None,
     };
     let list = |key: &str| value.get(key).and_then(Value::as_array).into_iter().flatten();
-    let fields = list("fields").chain(list("inputFields")).filter_map(told_field);
+    let fields = list("fields").chain(list("inputFields")).filter_map(introspected_field);
     let names =
         |key: &str| -> Vec<String> { list(key).filter_map(|v| v.get("name")?.as_str()).map(str::to_owned).collect() };
-    Some(Def {
+    Some(TypeDef {
         name: value.get("name")?.as_str()?.to_owned(),
         form,
-        about: text(value, "description"),
+        description: text(value, "description"),
         fields: fields.map(|field| (field.name.clone(), field)).collect(),
         implements: names("interfaces"),
         values: names("enumValues"),
@@ -271,27 +307,29 @@ fn text(value: &Value, key: &str) -> String {
     value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-fn told_field(value: &Value) -> Option<Field> {
+fn introspected_field(value: &Value) -> Option<Field> {
     let args = value.get("args").and_then(Value::as_array).into_iter().flatten();
     let arg = |arg: &Value| {
         Some(Arg {
             name: arg.get("name")?.as_str()?.to_owned(),
-            ty: type_ref(told_type(arg.get("type")?, 0)),
-            default: arg.get("defaultValue").is_some_and(|v| !v.is_null()),
-            about: text(arg, "description"),
+            ty: type_ref(introspected_type(arg.get("type")?, 0)),
+            has_default: arg.get("defaultValue").is_some_and(|v| !v.is_null()),
+            description: text(arg, "description"),
         })
     };
     Some(Field {
         name: value.get("name")?.as_str()?.to_owned(),
         args: args.filter_map(arg).collect(),
-        ty: type_ref(told_type(value.get("type")?, 0)),
-        about: text(value, "description"),
+        ty: type_ref(introspected_type(value.get("type")?, 0)),
+        description: text(value, "description"),
         deprecated: value.get("isDeprecated").and_then(Value::as_bool).unwrap_or(false),
     })
 }
 
-fn told_type(value: &Value, depth: usize) -> String {
-    let inner = || value.get("ofType").filter(|_| depth < 8).map(|of| told_type(of, depth + 1)).unwrap_or_default();
+/// Returns the text of a type in SDL. Real types have at most four levels of `ofType`.
+fn introspected_type(value: &Value, depth: usize) -> String {
+    let inner =
+        || value.get("ofType").filter(|_| depth < 8).map(|of| introspected_type(of, depth + 1)).unwrap_or_default();
     match value.get("kind").and_then(Value::as_str) {
         Some("NON_NULL") => format!("{}!", inner()),
         Some("LIST") => format!("[{}]", inner()),

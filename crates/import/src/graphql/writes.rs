@@ -1,184 +1,206 @@
 //! Mutations: creates, updates, deletes and actions, with the fields of their input as parameters.
-//! Invariant: what identifies a row is filled from the row; everything else that must be given is a parameter.
+//! Invariant: the id of a row is filled from the row. Every other input that must be given is a parameter.
 
 use catalog::Kind;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use super::reads::Passed;
+use super::reads::Variables;
 use super::schema::{Arg, Field, Form};
-use super::{Mapper, types};
-use crate::draft::{Call, Param};
+use super::{SchemaMapper, types};
 use crate::names;
 
+/// The number of optional inputs of one call. More cost more tokens to teach than they help.
 const MAX_OPTIONAL: usize = 24;
 
-/// One input of a mutation, however deep it lies.
-struct Input {
-    name: String,
-    arg: Arg,
+/// The entity in the answer of a mutation.
+struct AnsweredEntity {
+    type_name: String,
+    /// The field of the answer that holds it; `None` where the answer itself is it.
+    field: Option<String>,
 }
 
-impl Mapper<'_> {
-    pub(super) fn writes(&mut self, mutations: &[Field]) {
+/// The entity on whose row a mutation is called.
+struct Anchor {
+    type_name: String,
+    /// The input that takes the id of the row.
+    input: String,
+}
+
+/// The part of a document that selects fields from the answer of a mutation.
+struct Selection {
+    text: String,
+    /// The path of the row, where the answer holds one.
+    row: Option<String>,
+    /// The entity of that row.
+    entity: Option<String>,
+}
+
+impl SchemaMapper<'_> {
+    pub(super) fn map_writes(&mut self, mutations: &[Field]) {
         for field in mutations {
-            self.write(field);
+            self.map_write(field);
         }
     }
 
-    fn write(&mut self, field: &Field) {
+    fn map_write(&mut self, field: &Field) {
         let label = format!("mutation {}", field.name);
-        let single = match field.args.as_slice() {
-            [only] if !only.ty.list => self.schema.get(&only.ty.name).filter(|def| def.form == Form::Input),
+        // Many schemas wrap all inputs in one argument, whose fields are the inputs then.
+        let wrapper = match field.args.as_slice() {
+            [only] if !only.ty.is_list => {
+                let def = self.schema.get(&only.ty.name).filter(|def| def.form == Form::Input);
+                def.map(|def| (only, def))
+            }
             _ => None,
         };
-        let inputs: Vec<Input> = match single {
-            Some(def) => def.fields.values().filter(|f| f.name != "clientMutationId").map(input_of).collect(),
-            None => field.args.iter().map(|arg| Input { name: arg.name.clone(), arg: arg.clone() }).collect(),
+        let inputs: Vec<Arg> = match wrapper {
+            Some((_, def)) => {
+                def.fields.values().filter(|f| f.name != "clientMutationId").map(Field::to_input).collect()
+            }
+            None => field.args.clone(),
         };
         let words = names::words(&field.name);
-        let given = self.given(&field.ty.name);
-        let anchor = self.anchor(&inputs, &words, given.as_ref().map(|(ent, _)| ent.as_str()));
-        let owner = anchor.as_ref().map(|(ent, _)| ent.clone()).or_else(|| given.as_ref().map(|(ent, _)| ent.clone()));
-        let owner = owner.or_else(|| self.by_words(&words)).or_else(|| self.ents.keys().next().cloned());
+        let answered = self.answered_entity(&field.ty.name);
+        let answered_type = answered.as_ref().map(|answered| answered.type_name.clone());
+        let anchor = self.anchor(&inputs, &words, answered_type.as_deref());
+        let owner = anchor
+            .as_ref()
+            .map(|anchor| anchor.type_name.clone())
+            .or(answered_type)
+            .or_else(|| self.entity_named_in(&words))
+            .or_else(|| self.entities.keys().next().cloned());
         let Some(owner) = owner else { return self.refuse(label, "there is nothing that it could belong to") };
-        let kind = kind_of(&words, anchor.is_some(), given.is_some());
-        let Some(ent) = self.ents.get(&owner) else { return };
-        let (entity, key) = (ent.entity.name.clone(), ent.entity.key.first().cloned().unwrap_or_default());
-        let own = names::words(&entity);
-        let verb: Vec<String> =
-            words.iter().filter(|word| !own.contains(word) && !own.contains(&names::singular(word))).cloned().collect();
-        let verb = if verb.is_empty() { words.join("_") } else { verb.join("_") };
+        let Some(entity) = self.entities.get(&owner) else { return };
+        let entity_name = entity.draft.name.clone();
+        let key = entity.key().to_owned();
+
+        let entity_words = names::words(&entity_name);
+        let is_own = |word: &String| entity_words.contains(word) || entity_words.contains(&names::singular(word));
+        let verb_words: Vec<String> = words.iter().filter(|word| !is_own(word)).cloned().collect();
+        let verb = if verb_words.is_empty() { words.join("_") } else { verb_words.join("_") };
         let verb = self.free_verb(&owner, &verb);
-        let mut made = self.new_capability(kind, &entity, &verb, label);
-        made.about = names::sentence(&field.about, 72);
-        made.instance = anchor.is_some();
-        let at = anchor.map(|(_, input)| input);
-        let (shape, passed) = self.inputs(&mut made.params, &inputs, (at.as_deref(), &key));
-        let (call_args, declared, variables) = match (single, field.args.first()) {
-            (Some(_), Some(arg)) => {
-                let passes = format!("({}: $input)", arg.name);
-                (passes, format!("($input: {})", arg.ty.text), vec![("input".to_owned(), Value::Object(shape))])
-            }
-            _ => (passed.passed(), passed.declared(), Vec::new()),
-        };
-        let (selection, rows, returns) = self.answer(field, given.as_ref());
-        let name = &field.name;
-        made.call =
-            Call::Graphql { document: format!("mutation{declared} {{ {name}{call_args}{selection} }}"), variables };
-        made.silent = rows.is_none() && matches!(kind, Kind::Create | Kind::Update);
-        made.returns = returns.filter(|returned| *returned != entity || matches!(kind, Kind::Action | Kind::Delete));
-        made.rows = rows;
-        self.add(made);
-    }
+        let kind = kind_of(&words, anchor.is_some(), answered.is_some());
+        let mut capability = self.new_capability(kind, &entity_name, &verb, label);
+        capability.raw.about = names::sentence(&field.description, 72);
+        capability.on_row = anchor.is_some();
 
-    /// The entity that an answer holds, and by which of its fields; none of them where it is the answer itself.
-    fn given(&self, name: &str) -> Option<(String, Option<String>)> {
-        if self.ents.contains_key(name) {
-            return Some((name.to_owned(), None));
+        let mut variables = Variables::default();
+        let mut input_object = Map::new();
+        let mut optional = 0;
+        for input in &inputs {
+            let is_anchor = anchor.as_ref().is_some_and(|anchor| anchor.input == input.name);
+            let variable = if is_anchor {
+                key.clone()
+            } else {
+                let mut name = names::name(&input.name);
+                // A change of the key is another value than the key of the row.
+                if anchor.is_some() && name == key {
+                    name = format!("new_{key}");
+                }
+                optional += usize::from(!input.is_required());
+                let is_too_many = !input.is_required() && optional > MAX_OPTIONAL;
+                if is_too_many || capability.raw.params.contains_key(&name) {
+                    continue;
+                }
+                capability.raw.params.insert(name.clone(), self.param(input));
+                name
+            };
+            input_object.insert(input.name.clone(), Value::String(format!("{{{variable}}}")));
+            variables.add(input, &variable);
         }
-        let def = self.schema.get(name).filter(|def| def.form == Form::Object)?;
-        let field = def
-            .fields
-            .values()
-            .find(|f| !f.ty.list && !f.deprecated && f.args.is_empty() && self.ents.contains_key(&f.ty.name))?;
-        Some((field.ty.name.clone(), Some(field.name.clone())))
+
+        let Selection { text: selection, row, entity } = self.selection(field, answered.as_ref());
+        let name = &field.name;
+        let document = match wrapper {
+            Some((arg, _)) => {
+                capability.raw.variables.insert("input".to_owned(), Value::Object(input_object));
+                format!("mutation($input: {}) {{ {name}({}: $input){selection} }}", arg.ty.text, arg.name)
+            }
+            None => {
+                let declarations = variables.declarations();
+                format!("mutation{declarations} {{ {name}{}{selection} }}", variables.arguments())
+            }
+        };
+        capability.raw.graphql = Some(document);
+        if row.is_none() && matches!(kind, Kind::Create | Kind::Update) {
+            capability.ignore_answer();
+        }
+        let is_said_by_kind = !matches!(kind, Kind::Action | Kind::Delete);
+        capability.raw.returns = entity.filter(|returned| *returned != entity_name || !is_said_by_kind);
+        capability.set_rows(row);
+        self.capabilities.push(capability);
     }
 
-    /// The entity whose id is among the inputs, and which of them it is.
-    fn anchor(&self, inputs: &[Input], words: &[String], given: Option<&str>) -> Option<(String, String)> {
+    /// Returns the entity that an answer of this type is, or that one of its fields holds.
+    fn answered_entity(&self, type_name: &str) -> Option<AnsweredEntity> {
+        if self.entities.contains_key(type_name) {
+            return Some(AnsweredEntity { type_name: type_name.to_owned(), field: None });
+        }
+        let def = self.schema.get(type_name).filter(|def| def.form == Form::Object)?;
+        let holds_entity = |field: &&Field| {
+            !field.ty.is_list
+                && !field.deprecated
+                && field.args.is_empty()
+                && self.entities.contains_key(&field.ty.name)
+        };
+        let field = def.fields.values().find(holds_entity)?;
+        Some(AnsweredEntity { type_name: field.ty.name.clone(), field: Some(field.name.clone()) })
+    }
+
+    /// Returns the entity whose id is among the inputs. An input `id` belongs to the entity that the mutation is named after,
+    /// else to that of the answer.
+    fn anchor(&self, inputs: &[Arg], words: &[String], answered: Option<&str>) -> Option<Anchor> {
         if words.first().is_some_and(|word| word == "create") {
             return None;
         }
-        let id = |input: &&Input| input.arg.ty.name == "ID" && !input.arg.ty.list && input.arg.ty.required;
-        for input in inputs.iter().filter(id) {
+        let has_id_key =
+            |type_name: &str| self.entities.get(type_name).is_some_and(|entity| entity.draft.raw.key == ["id"]);
+        let is_id = |input: &&Arg| input.ty.name == "ID" && !input.ty.is_list && input.ty.required;
+        for input in inputs.iter().filter(is_id) {
             if input.name == "id" {
-                let of = self.by_words(words).or_else(|| given.map(str::to_owned))?;
-                return self.keyed_by_id(&of).then_some((of, input.name.clone()));
+                let type_name = self.entity_named_in(words).or_else(|| answered.map(str::to_owned))?;
+                return has_id_key(&type_name).then(|| Anchor { type_name, input: input.name.clone() });
             }
-            let stem = input.name.strip_suffix("Id").unwrap_or_default();
-            let of = self.ents.keys().find(|name| names::snake(name) == names::snake(stem)).cloned();
-            if let Some(of) = of.filter(|of| self.keyed_by_id(of)) {
-                return Some((of, input.name.clone()));
+            let stem = names::snake(input.name.strip_suffix("Id").unwrap_or_default());
+            let named_entity = self.entities.keys().find(|type_name| names::snake(type_name) == stem);
+            if let Some(type_name) = named_entity.filter(|type_name| has_id_key(type_name)) {
+                return Some(Anchor { type_name: type_name.clone(), input: input.name.clone() });
             }
         }
         None
     }
 
-    fn keyed_by_id(&self, of: &str) -> bool {
-        self.ents.get(of).is_some_and(|ent| ent.entity.key == ["id"])
-    }
-
-    /// The entity with the longest name whose words all stand in these.
-    fn by_words(&self, words: &[String]) -> Option<String> {
-        let said = |name: &&String| {
-            names::words(name).iter().all(|word| words.iter().any(|own| own == word || names::singular(own) == *word))
+    /// Returns the entity with the longest name whose words are all among these.
+    fn entity_named_in(&self, words: &[String]) -> Option<String> {
+        let is_named = |type_name: &&String| {
+            let mut type_words = names::words(type_name).into_iter();
+            type_words.all(|word| words.iter().any(|own| *own == word || names::singular(own) == word))
         };
-        self.ents.keys().filter(said).max_by_key(|name| name.len()).cloned()
+        self.entities.keys().filter(is_named).max_by_key(|type_name| type_name.len()).cloned()
     }
 
-    fn inputs(
-        &self,
-        params: &mut Vec<Param>,
-        inputs: &[Input],
-        (at, key): (Option<&str>, &str),
-    ) -> (Map<String, Value>, Passed) {
-        let mut shape = Map::new();
-        let mut passed = Passed::default();
-        let mut optional = 0;
-        for Input { name, arg } in inputs {
-            if at == Some(name.as_str()) {
-                shape.insert(name.clone(), json!(format!("{{{key}}}")));
-                passed.add(name, key, &arg.ty.text);
-                continue;
-            }
-            let param = self.param(arg, names::name(name));
-            let param =
-                if at.is_some() && param.name == key { Param { name: format!("new_{key}"), ..param } } else { param };
-            optional += usize::from(!param.required);
-            if (!param.required && optional > MAX_OPTIONAL) || params.iter().any(|known| known.name == param.name) {
-                continue;
-            }
-            shape.insert(name.clone(), json!(format!("{{{}}}", param.name)));
-            passed.add(name, &param.name, &arg.ty.text);
-            params.push(param);
-        }
-        (shape, passed)
-    }
-
-    /// What is selected of the answer, where its row is, and of which entity.
-    fn answer(
-        &self,
-        field: &Field,
-        given: Option<&(String, Option<String>)>,
-    ) -> (String, Option<String>, Option<String>) {
-        let name = |of: &str| self.ents.get(of).map(|ent| ent.entity.name.clone()).unwrap_or_default();
-        match given {
-            Some((of, None)) => {
-                let rows = (!field.ty.list).then(|| format!("data.{}", field.name));
-                let returns = rows.is_some().then(|| name(of));
-                (format!(" {{ ...{} }}", name(of)), rows, returns)
-            }
-            Some((of, Some(inner))) => {
-                let rows = (!field.ty.list).then(|| format!("data.{}.{inner}", field.name));
-                let returns = rows.is_some().then(|| name(of));
-                (format!(" {{ {inner} {{ ...{} }} }}", name(of)), rows, returns)
-            }
-            None if types::leaf(self.schema, &field.ty.name).is_some() => (String::new(), None, None),
-            None => (" { __typename }".to_owned(), None, None),
-        }
+    fn selection(&self, field: &Field, answered: Option<&AnsweredEntity>) -> Selection {
+        let Some(AnsweredEntity { type_name, field: inner }) = answered else {
+            let is_leaf = types::leaf(self.schema, &field.ty.name).is_some();
+            // An object needs a selection, and every object has its type's name.
+            let text = if is_leaf { String::new() } else { " { __typename }".to_owned() };
+            return Selection { text, row: None, entity: None };
+        };
+        let entity = self.entities.get(type_name).map(|entity| entity.draft.name.clone()).unwrap_or_default();
+        let (text, row) = match inner {
+            None => (format!(" {{ ...{entity} }}"), format!("data.{}", field.name)),
+            Some(inner) => (format!(" {{ {inner} {{ ...{entity} }} }}"), format!("data.{}.{inner}", field.name)),
+        };
+        // A write has one row in its answer, not a list.
+        let has_row = !field.ty.is_list;
+        Selection { text, row: has_row.then_some(row), entity: has_row.then_some(entity) }
     }
 }
 
-fn input_of(field: &Field) -> Input {
-    let arg = Arg { name: field.name.clone(), ty: field.ty.clone(), default: false, about: field.about.clone() };
-    Input { name: field.name.clone(), arg }
-}
-
-fn kind_of(words: &[String], anchored: bool, gives: bool) -> Kind {
+fn kind_of(words: &[String], is_on_row: bool, answers_with_row: bool) -> Kind {
     match words.first().map(String::as_str) {
-        Some("create" | "add") if !anchored && gives => Kind::Create,
-        Some("update") if anchored && gives => Kind::Update,
-        Some("delete" | "remove") if anchored && words.len() <= 3 => Kind::Delete,
+        Some("create" | "add") if !is_on_row && answers_with_row => Kind::Create,
+        Some("update") if is_on_row && answers_with_row => Kind::Update,
+        Some("delete" | "remove") if is_on_row && words.len() <= 3 => Kind::Delete,
         _ => Kind::Action,
     }
 }

@@ -1,24 +1,26 @@
-//! Entities: how one is made and named, and whether an operation's rows are rows of it.
-//! Invariant: two entities never have one name; a row that is said to fit has, or was asked with, the whole key.
+//! Entities while they are made: their names, the schemas of their rows, and whether a row fits a known entity.
+//! Invariant: no two entities have one name. A row fits an entity only if the row or the request holds the whole key.
 
 use std::collections::{BTreeSet, HashSet};
 
 use serde_json::Value;
 
-use super::keys::place_of;
-use super::{Ent, Mapper, Part, View};
-use crate::api::path::{Step, is_root_word};
-use crate::draft::{Place, Ty};
+use super::keys::{GuessedKey, KeyPart};
+use super::{Endpoint, MappedEntity, Mapper};
+use crate::api::path::is_root_word;
 use crate::names;
-use crate::spec::{Body, In};
+use crate::spec::{ParamLocation, RequestBody};
 
-/// Words before a name that say how much of it there is.
-const BEFORE: [&str; 22] = [
+/// The length of a description of an entity.
+const MAX_DESCRIPTION: usize = 56;
+
+/// Words before the noun in the name of a schema that say how much of the row it has.
+const PREFIX_NOISE: [&str; 22] = [
     "full", "minimal", "simple", "base", "basic", "nullable", "detailed", "short", "get", "list", "retrieve", "inline",
     "api", "the", "read", "compact", "public", "private", "objs", "obj", "defs", "def",
 ];
-/// Words after a name that say what it is in the program that made it.
-const AFTER: [&str; 33] = [
+/// Words after the noun in the name of a schema that say what it is in the program of the API.
+const SUFFIX_NOISE: [&str; 33] = [
     "response",
     "dto",
     "model",
@@ -53,8 +55,8 @@ const AFTER: [&str; 33] = [
     "short",
     "minimal",
 ];
-/// Names that name nothing.
-const NOTHING: [&str; 24] = [
+/// Names of schemas that say nothing about their rows.
+const MEANINGLESS: [&str; 24] = [
     "response",
     "result",
     "object",
@@ -81,118 +83,113 @@ const NOTHING: [&str; 24] = [
     "page",
 ];
 
-/// What the specification calls something, without what it says around it.
-pub fn clean(ident: &str) -> Vec<String> {
-    let family = ident.rsplit(['.', '~']).find(|part| part.chars().any(|c| c.is_ascii_alphabetic())).unwrap_or(ident);
-    let mut words = names::words(family);
-    while words.len() > 1 && BEFORE.contains(&words[0].as_str()) {
+/// Returns the words of a schema's name without noise; none where the name says nothing.
+fn clean_words(schema_name: &str) -> Vec<String> {
+    let has_letter = |part: &&str| part.chars().any(|c| c.is_ascii_alphabetic());
+    let local_name = schema_name.rsplit(['.', '~']).find(has_letter).unwrap_or(schema_name);
+    let mut words = names::words(local_name);
+    while words.len() > 1 && PREFIX_NOISE.contains(&words[0].as_str()) {
         words.remove(0);
     }
-    while words.len() > 1 && words.last().is_some_and(|last| AFTER.contains(&last.as_str())) {
+    while words.len() > 1 && words.last().is_some_and(|last| SUFFIX_NOISE.contains(&last.as_str())) {
         words.pop();
     }
     if let Some(last) = words.last_mut() {
         *last = names::singular(last);
     }
-    let digits = |word: &String| word.bytes().all(|b| b.is_ascii_digit());
-    if words.len() > 5 || words.iter().all(|word| NOTHING.contains(&word.as_str()) || digits(word)) {
+    let is_number = |word: &String| word.bytes().all(|b| b.is_ascii_digit());
+    if words.len() > 5 || words.iter().all(|word| MEANINGLESS.contains(&word.as_str()) || is_number(word)) {
         words.clear();
     }
     words
 }
 
-/// A description that says more than the name does.
-fn told(about: &str, name: &str) -> String {
-    let own = names::words(name);
-    let says = |word: &String| {
-        own.contains(word)
-            || own.contains(&names::singular(word))
-            || BEFORE.contains(&word.as_str())
-            || AFTER.contains(&word.as_str())
+/// Returns the description if it says more than the entity's name, else nothing.
+fn informative(description: &str, name: &str) -> String {
+    let name_words = names::words(name);
+    let is_known = |word: &String| {
+        name_words.contains(word)
+            || name_words.contains(&names::singular(word))
+            || PREFIX_NOISE.contains(&word.as_str())
+            || SUFFIX_NOISE.contains(&word.as_str())
+            || matches!(word.as_str(), "a" | "an" | "the" | "of" | "this")
     };
-    let noise = |word: &String| matches!(word.as_str(), "a" | "an" | "the" | "of" | "this");
-    if names::words(about).iter().all(|word| says(word) || noise(word)) { String::new() } else { about.to_owned() }
+    if names::words(description).iter().all(is_known) { String::new() } else { description.to_owned() }
 }
 
 impl<'a> Mapper<'_, 'a> {
-    /// The cleaned name of a row's schema; empty where it has none.
-    pub(super) fn ident(&self, row: &'a Value) -> String {
-        let own = self.reader.ident(row).map(clean).unwrap_or_default();
-        own.join("_")
+    /// Returns the cleaned name of a row's schema in snake case; empty where it has none.
+    pub(super) fn schema_name(&self, row: &'a Value) -> String {
+        let words = self.reader.schema_name(row).map(clean_words).unwrap_or_default();
+        words.join("_")
     }
 
-    /// Words for an entity: what its schema is called, else the last word of its path.
-    pub(super) fn stem(&self, row: Option<&'a Value>, view: usize) -> Vec<String> {
-        let named = row.and_then(|row| self.reader.ident(row)).map(clean).unwrap_or_default();
-        if !named.is_empty() && named.len() <= 4 {
-            return named;
+    /// Returns words for the name of an entity: those of its schema, else those of its path.
+    pub(super) fn stem(&self, row: Option<&'a Value>, endpoint: usize) -> Vec<String> {
+        let schema_words = row.and_then(|row| self.reader.schema_name(row)).map(clean_words).unwrap_or_default();
+        if !schema_words.is_empty() && schema_words.len() <= 4 {
+            return schema_words;
         }
-        let path = &self.views[view].path;
+        let Endpoint { op, path, .. } = &self.endpoints[endpoint];
         let mut words = names::words(path.last_word());
         // `users.list` is about users.
-        let said: Vec<&String> =
-            path.steps.iter().filter_map(|step| if let Step::Word(word) = step { Some(word) } else { None }).collect();
-        let verb = matches!(words.as_slice(), [only] if matches!(only.as_str(), "list" | "info" | "get" | "show" | "all" | "search" | "find" | "lookup"));
-        let before = said.len().checked_sub(2).and_then(|at| said.get(at));
-        if let Some(before) = before.filter(|_| verb) {
-            words = names::words(before);
+        let is_verb = matches!(
+            words.as_slice(),
+            [only] if matches!(only.as_str(), "list" | "info" | "get" | "show" | "all" | "search" | "find" | "lookup")
+        );
+        if let Some(word_before) = path.words().rev().nth(1).filter(|_| is_verb) {
+            words = names::words(word_before);
         }
-        // `usage` alone says nothing: it is of what stands before it.
+        // `usage` alone says nothing, so the word before it in the path is added.
         if words.last().is_some_and(|last| !names::is_plural(last)) {
-            let before = path.steps.iter().rev().filter_map(|step| match step {
-                Step::Word(word) if !is_root_word(word) => Some(word),
-                _ => None,
-            });
-            let outer = before.skip(1).take(1).flat_map(|word| names::words(word)).map(|word| names::singular(&word));
-            let outer: Vec<String> = outer.filter(|word| !words.contains(word)).collect();
+            let outer_word = path.words().rev().filter(|word| !is_root_word(word)).nth(1).unwrap_or_default();
+            let mut outer: Vec<String> = names::words(outer_word).iter().map(|word| names::singular(word)).collect();
+            outer.retain(|word| !words.contains(word));
             words = outer.into_iter().chain(words).collect();
         }
         if let Some(last) = words.last_mut() {
             *last = names::singular(last);
         }
         if words.is_empty() {
-            words = names::words(self.views[view].op.id);
+            words = names::words(op.id);
         }
         if words.is_empty() { vec!["item".to_owned()] } else { words }
     }
 
-    /// A name nobody has: the stem, with words of the path before it as long as it is taken.
-    pub(super) fn name_entity(&mut self, stem: &[String], view: usize) -> String {
+    /// Returns a name that no entity has: the stem, with words of the path before it as long as it is taken, then a number.
+    pub(super) fn name_entity(&mut self, stem: &[String], endpoint: usize) -> String {
         let mut words: Vec<String> = stem.to_vec();
-        let before: Vec<String> = self.views[view]
-            .path
-            .steps
-            .iter()
-            .rev()
-            .filter_map(|step| match step {
-                Step::Word(word) if !is_root_word(word) => Some(names::words(word)),
-                _ => None,
-            })
-            .map(|words| words.iter().map(|word| names::singular(word)).collect::<Vec<_>>().join("_"))
-            .collect();
-        let mut before = before.into_iter();
-        let taken = |mapper: &Self, words: &[String]| mapper.taken.contains(&names::pascal(words).to_ascii_lowercase());
-        while taken(self, &words) {
-            let Some(outer) = before.next() else { break };
-            let outer = names::words(&outer);
-            let said = outer.iter().all(|word| words.iter().any(|own| own.starts_with(word.as_str())));
-            if !outer.is_empty() && !said {
+        let path = &self.endpoints[endpoint].path;
+        for outer in path.words().rev().filter(|word| !is_root_word(word)) {
+            if !self.entity_names.contains(&names::pascal(&words).to_ascii_lowercase()) {
+                break;
+            }
+            let singular: Vec<String> = names::words(outer).iter().map(|word| names::singular(word)).collect();
+            let outer = names::words(&singular.join("_"));
+            let is_said = outer.iter().all(|word| words.iter().any(|own| own.starts_with(word.as_str())));
+            if !is_said {
                 words = outer.into_iter().chain(words).collect();
             }
         }
         let name = names::pascal(&words);
-        let mut free = name.clone();
+        let mut free_name = name.clone();
         let mut n = 2;
-        while !self.taken.insert(free.to_ascii_lowercase()) {
-            free = format!("{name}{n}");
+        while !self.entity_names.insert(free_name.to_ascii_lowercase()) {
+            free_name = format!("{name}{n}");
             n += 1;
         }
-        free
+        free_name
     }
 
-    pub(super) fn add(&mut self, view: usize, name: String, home: Option<Vec<String>>, parts: Vec<Part>) -> usize {
-        let at = self.ents.len();
-        let View { op, .. } = &self.views[view];
+    pub(super) fn add_entity(
+        &mut self,
+        endpoint: usize,
+        name: String,
+        home: Option<Vec<String>>,
+        key: Vec<KeyPart>,
+    ) -> usize {
+        let at = self.entities.len();
+        let op = self.endpoints[endpoint].op;
         self.first_named.entry(names::snake(&name)).or_insert(at);
         if let Some(tag) = op.tags.first().filter(|tag| !tag.is_empty()) {
             self.by_tag.entry((*tag).to_owned()).or_insert(at);
@@ -200,88 +197,92 @@ impl<'a> Mapper<'_, 'a> {
         if let Some(home) = &home {
             self.by_home.entry(home.join("/")).or_insert(at);
         }
-        self.ents.push(Ent {
+        self.entities.push(MappedEntity {
             name,
             about: String::new(),
             home,
-            parts,
-            rows: Vec::new(),
-            idents: HashSet::new(),
-            queries: Vec::new(),
-            searches: Vec::new(),
-            extra: Vec::new(),
-            verbs: HashSet::new(),
-            note: None,
+            key,
+            row_schemas: Vec::new(),
+            schema_names: HashSet::new(),
+            query_needs: Vec::new(),
+            search_needs: Vec::new(),
+            extra_fields: Vec::new(),
+            methods: HashSet::new(),
+            comment: None,
         });
         at
     }
 
-    /// One more schema of its rows.
-    pub(super) fn add_row(&mut self, ent: usize, row: &'a Value) {
+    /// Adds a schema of the entity's rows, with its description and its names.
+    pub(super) fn add_row_schema(&mut self, entity: usize, row: &'a Value) {
         let opened = self.reader.open(row);
         let arms = self.reader.arms(opened);
-        let idents: Vec<String> = [row].into_iter().chain(arms).map(|schema| self.ident(schema)).collect();
-        let known = &mut self.ents[ent];
-        if known.rows.iter().any(|other| std::ptr::eq(*other, row)) {
+        let schema_names: Vec<String> = [row].into_iter().chain(arms).map(|schema| self.schema_name(schema)).collect();
+        let known = &mut self.entities[entity];
+        if known.row_schemas.iter().any(|other| std::ptr::eq(*other, row)) {
             return;
         }
-        known.rows.push(row);
+        known.row_schemas.push(row);
         if known.about.is_empty() {
-            let all = opened
-                .get("allOf")
-                .and_then(Value::as_array)
-                .into_iter()
-                .flatten()
-                .filter(|part| part.get("$ref").is_none());
-            let says = [opened].into_iter().chain(all).find_map(|part| part.get("description")?.as_str());
-            known.about = told(&names::sentence(says.unwrap_or_default(), 56), &known.name);
+            let parts = opened.get("allOf").and_then(Value::as_array).into_iter().flatten();
+            let own_parts = parts.filter(|part| part.get("$ref").is_none());
+            let description = [opened].into_iter().chain(own_parts).find_map(|part| part.get("description")?.as_str());
+            let sentence = names::sentence(description.unwrap_or_default(), MAX_DESCRIPTION);
+            known.about = informative(&sentence, &known.name);
         }
-        for ident in idents {
-            if !ident.is_empty() && known.idents.insert(ident.clone()) {
-                self.by_ident.entry(ident).or_default().push(ent);
+        for schema_name in schema_names {
+            if !schema_name.is_empty() && known.schema_names.insert(schema_name.clone()) {
+                self.by_schema_name.entry(schema_name).or_default().push(entity);
             }
         }
     }
 
-    /// Whether each part of the key is in such a row or was asked for.
-    pub(super) fn fits(&self, ent: usize, view: usize, row: &'a Value, list: bool) -> bool {
-        let View { holes, op, .. } = &self.views[view];
-        let parts = &self.ents[ent].parts;
-        let asked = |part: &Part| {
-            let whole = list && parts.len() == 1;
-            let by_query = || op.params.iter().any(|p| p.place == In::Query && p.required && p.name == part.name);
-            !whole && (holes.contains(&part.name) || by_query())
+    /// Returns whether the rows of an operation, or its request, hold each part of the entity's key. Each row of a list has to
+    /// hold a key of one part itself, since the request says the same for all rows.
+    pub(super) fn fits(&self, entity: usize, endpoint: usize, row: &'a Value, is_list: bool) -> bool {
+        let Endpoint { scope_names, op, .. } = &self.endpoints[endpoint];
+        let key = &self.entities[entity].key;
+        let is_in_query = |part: &KeyPart| {
+            op.params.iter().any(|p| p.location == ParamLocation::Query && p.required && p.name == part.name)
         };
-        parts.iter().all(|part| asked(part) || self.holds(row, &part.place, &part.name))
+        let is_in_request = |part: &KeyPart| {
+            let is_only_part = is_list && key.len() == 1;
+            !is_only_part && (scope_names.contains(&part.name) || is_in_query(part))
+        };
+        key.iter().all(|part| is_in_request(part) || self.row_has(row, part))
     }
 
-    /// A part of a key that only the answer's own header can say: for things of which there is one.
-    pub(super) fn served() -> Part {
-        Part { name: "served".to_owned(), place: Place::Header("date"), ty: Ty::named("string") }
-    }
-
-    /// A key of one property of the row, guessed where no path says it.
-    pub(super) fn row_key(&mut self, row: &'a Value, stem: &[String], at: &str) -> Option<Part> {
-        let (found, sure) = self.guessed_place(row, stem)?;
-        let name = names::name(found.path.rsplit('.').next().unwrap_or_default());
-        if !sure {
-            self.guess(at, format!("`{name}` is taken for what identifies it"));
+    /// Returns the key of one property of the row, where no path says it. `label` names the entity in the report.
+    pub(super) fn row_key(&mut self, row: &'a Value, stem: &[String], label: &str) -> Option<KeyPart> {
+        let GuessedKey { property, is_sure } = self.guess_key(row, stem)?;
+        let name = names::name(property.own_name());
+        if !is_sure {
+            self.guess(label, format!("`{name}` is taken for what identifies it"));
         }
-        Some(Part { place: place_of(&found, &name), ty: self.key_type(found.schema), name })
+        let kind = self.key_kind(property.schema);
+        Some(KeyPart { field: property.field(&name, kind), name })
     }
 
-    /// What a list needs: two of one entity must not need the same.
-    pub(super) fn needs(&self, view: usize) -> BTreeSet<String> {
-        let View { op, holes, .. } = &self.views[view];
-        let mut out: BTreeSet<String> = holes.iter().cloned().collect();
-        let required = op.params.iter().filter(|p| p.required && matches!(p.place, In::Query | In::Header));
-        out.extend(required.map(|p| names::name(p.name)));
+    /// Returns the key of one property of the row, where that is surely an id and always there.
+    pub(super) fn sure_row_key(&mut self, row: &'a Value, stem: &[String], label: &str) -> Option<KeyPart> {
+        self.guess_key(row, stem).filter(|guessed| guessed.is_sure && guessed.property.required)?;
+        self.row_key(row, stem, label)
+    }
+
+    /// Returns the names of everything that a call of the operation needs.
+    pub(super) fn needs(&self, endpoint: usize) -> BTreeSet<String> {
+        let Endpoint { op, scope_names, .. } = &self.endpoints[endpoint];
+        let mut out: BTreeSet<String> = scope_names.iter().cloned().collect();
+        let is_sent = |location: ParamLocation| matches!(location, ParamLocation::Query | ParamLocation::Header);
+        out.extend(op.params.iter().filter(|p| p.required && is_sent(p.location)).map(|p| names::name(p.name)));
         match &op.body {
-            Body::Content { schema, .. } if self.reader.is_object(schema) => {
+            RequestBody::Content { schema, .. } if self.reader.is_object(schema) => {
                 let object = self.reader.object(schema);
                 out.extend(object.props.iter().filter(|(_, prop)| prop.required).map(|(name, _)| names::name(name)));
             }
-            Body::Form { fields, .. } => out.extend(fields.iter().filter(|f| f.required).map(|f| names::name(f.name))),
+            RequestBody::Form { fields, .. } => {
+                out.extend(fields.iter().filter(|field| field.required).map(|field| names::name(field.name)));
+            }
             _ => {}
         }
         out

@@ -1,16 +1,65 @@
-//! Keys: which property of a row is the part of a key that a path asks for.
-//! Invariant: a place that comes out exists in the row's schema; where none does, the part is known only from what was asked.
+//! The keys of entities: the property of a row that is meant by a hole of a path, or that identifies a row without a path.
+//! Invariant: a property that is returned is in the row's schema. Where none is, the part of the key is known from the request.
 
+use catalog::raw::{Declaration, FieldPath, SlotType};
 use serde_json::Value;
 
 use super::Mapper;
-use super::rows::{RowProp, row_props};
+use super::properties::{RowProperty, path_in_row, row_properties};
 use crate::api::path::hole_words;
-use crate::draft::{Place, Ty};
-use crate::names;
+use crate::draft::{is_json, named};
 use crate::spec::Scalar;
 
-/// Names of keys that say nothing about whose they are.
+/// Names of properties that identify a row, the surest first.
+const ID_NAMES: [&str; 22] = [
+    "id", "uuid", "guid", "uid", "sid", "key", "_id", "slug", "code", "number", "login", "username", "name", "sha",
+    "email", "hash", "token", "arn", "symbol", "iso", "path", "filename",
+];
+
+/// One part of an entity's key.
+#[derive(Debug, Clone)]
+pub struct KeyPart {
+    pub name: String,
+    /// The field that holds the part.
+    pub field: Declaration,
+}
+
+impl KeyPart {
+    /// Returns a part that no row holds, so that its value is taken from the request.
+    pub fn from_request(name: String, kind: SlotType) -> Self {
+        let field = Declaration { path: Some(from_request()), ..Declaration::new(kind) };
+        Self { name, field }
+    }
+
+    /// Returns the part for things of which there is one: the time of the answer, in its header `date`. An entity needs a key, and
+    /// their rows hold none.
+    pub fn answer_date() -> Self {
+        let field = Declaration { header: Some("date".to_owned()), ..Declaration::new(named("string")) };
+        Self { name: "served".to_owned(), field }
+    }
+
+    pub fn is_from_request(&self) -> bool {
+        self.field.path == Some(from_request())
+    }
+
+    pub fn path_in_row(&self) -> Option<&str> {
+        path_in_row(&self.name, &self.field)
+    }
+}
+
+/// In a catalog, a field without any path is known from the request.
+fn from_request() -> FieldPath {
+    FieldPath::Several(Vec::new())
+}
+
+/// A property that probably identifies a row.
+pub struct GuessedKey<'a> {
+    pub property: RowProperty<'a>,
+    /// Whether its name is that of an id.
+    pub is_sure: bool,
+}
+
+/// Returns whether a name of a key does not say what it identifies.
 pub fn is_generic(word: &str) -> bool {
     matches!(
         word,
@@ -18,173 +67,164 @@ pub fn is_generic(word: &str) -> bool {
     )
 }
 
-/// What identifies a row, by how sure that is.
-const IDS: [&str; 22] = [
-    "id", "uuid", "guid", "uid", "sid", "key", "_id", "slug", "code", "number", "login", "username", "name", "sha",
-    "email", "hash", "token", "arn", "symbol", "iso", "path", "filename",
-];
-
 impl<'a> Mapper<'_, 'a> {
-    /// The property that the last hole of an item's path asks for.
-    pub(super) fn final_place(
+    /// Returns the property of a row that the last hole of its path means. `stem` has the words of the entity's name.
+    pub(super) fn key_property(
         &self,
         row: &'a Value,
         hole: &str,
-        schema: &'a Value,
-        entity: &[String],
-    ) -> Option<RowProp<'a>> {
-        let props = row_props(self.reader, row);
-        let wanted = self.reader.scalar(schema).filter(|_| !self.reader.is_any(schema));
-        let scalar = |prop: &RowProp<'a>| self.reader.scalar(prop.schema);
-        let same_kind = |prop: &RowProp<'a>| match (wanted, scalar(prop)) {
+        hole_schema: &'a Value,
+        stem: &[String],
+    ) -> Option<RowProperty<'a>> {
+        let properties = row_properties(self.reader, row);
+        let wanted = self.reader.scalar(hole_schema).filter(|_| !self.reader.is_any(hole_schema));
+        let has_same_kind = |property: &RowProperty<'a>| match (wanted, self.reader.scalar(property.schema)) {
             (_, None | Some(Scalar::Boolean)) => false,
             (None, Some(_)) => true,
             (Some(a), Some(b)) => a == b || (a != Scalar::Text && b != Scalar::Text),
         };
-        let by = |name: &str, strict: bool| {
-            let found = props.iter().find(|p| p.short == name);
-            found.filter(|p| same_kind(p) || (!strict && scalar(p).is_some_and(|s| s != Scalar::Boolean))).cloned()
-        };
+        let is_usable =
+            |property: &RowProperty<'a>| self.reader.scalar(property.schema).is_some_and(|s| s != Scalar::Boolean);
+        let by_name = |name: &str| properties.iter().find(|p| p.snake_name == name);
+        let of_usable_kind = |name: &str| by_name(name).filter(|p| is_usable(p)).cloned();
+        let of_same_kind = |name: &str| by_name(name).filter(|p| has_same_kind(p)).cloned();
+
         let words = hole_words(hole);
-        let joined = words.join("_");
-        if let Some(found) = by(&joined, false) {
-            return Some(found);
+        let hole_name = words.join("_");
+        if let Some(property) = of_usable_kind(&hole_name) {
+            return Some(property);
         }
         // `issue_number` is the `number` of an issue.
-        let suffix = (1..words.len()).map(|from| words[from..].join("_")).find_map(|suffix| by(&suffix, false));
-        if suffix.is_some() {
-            return suffix;
+        let mut suffixes = (1..words.len()).map(|from| words[from..].join("_"));
+        if let Some(property) = suffixes.find_map(|suffix| of_usable_kind(&suffix)) {
+            return Some(property);
         }
-        let last = words.last().map(String::as_str).unwrap_or_default();
-        let own =
-            words == entity || entity.last().is_some_and(|e| e.starts_with(&joined) || joined.starts_with(e.as_str()));
-        let id_like = matches!(last, "id" | "sid" | "uuid" | "guid" | "uid" | "key") || own || is_generic(&joined);
-        if matches!(joined.as_str(), "username" | "user_name" | "login") {
-            return ["login", "username", "user_name", "name"].iter().find_map(|name| by(name, true));
+        if matches!(hole_name.as_str(), "username" | "user_name" | "login") {
+            return ["login", "username", "user_name", "name"].iter().find_map(|name| of_same_kind(name));
         }
-        if !id_like {
+        let last_word = words.last().map(String::as_str).unwrap_or_default();
+        let names_entity = words == stem
+            || stem.last().is_some_and(|word| word.starts_with(&hole_name) || hole_name.starts_with(word.as_str()));
+        let names_id = matches!(last_word, "id" | "sid" | "uuid" | "guid" | "uid" | "key") || is_generic(&hole_name);
+        if !names_id && !names_entity {
             return None;
         }
-        let entity_id = entity.last().map(|word| format!("{word}_id"));
+        let entity_id = stem.last().map(|word| format!("{word}_id"));
         let ids = ["id", "uuid", "guid", "uid", "sid", "key", "login", "slug", "name", "number", "code"];
-        entity_id
-            .iter()
-            .map(String::as_str)
-            .chain(ids)
-            .find_map(|name| by(name, true))
-            .or_else(|| by("id", false).filter(|_| !own))
+        let mut candidates = entity_id.iter().map(String::as_str).chain(ids);
+        candidates
+            .find_map(of_same_kind)
+            // A path that wants a text often takes a numeric id, unless the hole is named after the entity: then it may be a name.
+            .or_else(|| of_usable_kind("id").filter(|_| !names_entity))
     }
 
-    /// Where a row says the part of its key that belongs to what it lies in: `project_id`, `project.id`, `owner.login`.
-    pub(super) fn scope_place(&self, row: &'a Value, part: &str, schema: &'a Value) -> Option<RowProp<'a>> {
-        let props = row_props(self.reader, row);
-        let wanted = self.reader.scalar(schema).unwrap_or(Scalar::Text);
-        let fits = |schema: &'a Value| self.reader.scalar(schema).is_some_and(|s| s == wanted);
-        if let Some(found) = props.iter().find(|p| p.short == part && fits(p.schema)) {
-            return Some(found.clone());
+    /// Returns the property of a row that identifies what the row belongs to: `project_id`, `project.id` or `owner.login` for a
+    /// hole of that name.
+    pub(super) fn scope_property(&self, row: &'a Value, hole: &str, hole_schema: &'a Value) -> Option<RowProperty<'a>> {
+        let properties = row_properties(self.reader, row);
+        let wanted = self.reader.scalar(hole_schema).unwrap_or(Scalar::Text);
+        let has_kind = |schema: &'a Value| self.reader.scalar(schema) == Some(wanted);
+        if let Some(property) = properties.iter().find(|p| p.snake_name == hole && has_kind(p.schema)) {
+            return Some(property.clone());
         }
-        let stem =
-            ["_id", "_key", "_uuid", "_sid", "_slug", "_name", "_number"].iter().find_map(|end| part.strip_suffix(end));
-        let stem = stem.unwrap_or(part);
-        let outer = props.iter().find(|p| p.short == stem && self.reader.is_object(p.schema))?;
+        let endings = ["_id", "_key", "_uuid", "_sid", "_slug", "_name", "_number"];
+        let owner = endings.iter().find_map(|end| hole.strip_suffix(end)).unwrap_or(hole);
+        let outer = properties.iter().find(|p| p.snake_name == owner && self.reader.is_object(p.schema))?;
         let object = self.reader.object(outer.schema);
-        let end = part.strip_prefix(stem).map(|end| end.trim_start_matches('_')).filter(|end| !end.is_empty());
+        let ending = hole.strip_prefix(owner).map(|end| end.trim_start_matches('_')).filter(|end| !end.is_empty());
         let ids = ["login", "id", "slug", "key", "name", "username", "number"];
-        let found = end.into_iter().chain(ids).find_map(|name| {
+        let (name, prop) = ending.into_iter().chain(ids).find_map(|name| {
             let (name, prop) = object.props.get_key_value(name)?;
-            fits(prop.schema).then_some((*name, prop))
+            has_kind(prop.schema).then_some((*name, prop))
         })?;
-        Some(RowProp {
-            path: format!("{}.{}", outer.path, found.0),
-            short: part.to_owned(),
+        Some(RowProperty {
+            path: format!("{}.{name}", outer.path),
+            snake_name: hole.to_owned(),
             required: false,
-            schema: found.1.schema,
+            schema: prop.schema,
         })
     }
 
-    /// Where a row that embeds what it lies in says a part of that one's key: `repository.owner.login`.
-    pub(super) fn parent_place(&self, row: &'a Value, home: &[String], at: usize, part: &str) -> Option<RowProp<'a>> {
-        let parent =
-            (1..home.len()).rev().find_map(|end| self.by_home.get(&home[..end].join("/"))).map(|at| &self.ents[*at])?;
-        let holes = parent.home.iter().flatten().filter(|key| *key == "{}").count();
-        if at >= holes || holes != parent.parts.len() {
+    /// Returns the property of a row in the embedded row that it belongs to: `repository.owner.login`. `home` and `hole` are the
+    /// row's path and a hole of it.
+    pub(super) fn embedded_scope_property(
+        &self,
+        row: &'a Value,
+        home: &[String],
+        hole: usize,
+        name: &str,
+    ) -> Option<RowProperty<'a>> {
+        let parent = (1..home.len()).rev().find_map(|end| self.by_home.get(&home[..end].join("/")))?;
+        let parent = &self.entities[*parent];
+        let holes = parent.home_holes();
+        if hole >= holes || holes != parent.key.len() {
             return None;
         }
-        let wanted = parent.parts.get(at)?;
-        let path = match &wanted.place {
-            Place::Own => wanted.name.clone(),
-            Place::At(path) => path.clone(),
-            _ => return None,
-        };
-        let holder = row_props(self.reader, row).into_iter().find(|prop| {
-            let ident = self.ident(prop.schema);
-            !ident.is_empty() && parent.idents.contains(&ident) && self.reader.is_object(prop.schema)
+        let part = parent.key.get(hole)?;
+        let path = part.path_in_row()?;
+        let holder = row_properties(self.reader, row).into_iter().find(|property| {
+            let schema_name = self.schema_name(property.schema);
+            !schema_name.is_empty()
+                && parent.schema_names.contains(&schema_name)
+                && self.reader.is_object(property.schema)
         })?;
-        let found = self.holds(holder.schema, &wanted.place, &wanted.name);
-        let path = format!("{}.{path}", holder.path);
-        found.then(|| RowProp { path, short: part.to_owned(), required: false, schema: holder.schema })
+        self.row_has(holder.schema, part).then(|| RowProperty {
+            path: format!("{}.{path}", holder.path),
+            snake_name: name.to_owned(),
+            required: false,
+            schema: holder.schema,
+        })
     }
 
-    /// What identifies a row where no path says it: an id of its own, or the nearest to one.
-    pub(super) fn guessed_place(&self, row: &'a Value, entity: &[String]) -> Option<(RowProp<'a>, bool)> {
-        let props = row_props(self.reader, row);
-        let scalar = |p: &&RowProp<'a>| {
-            matches!(self.reader.scalar(p.schema), Some(Scalar::Text | Scalar::Integer | Scalar::Number))
-        };
-        let last = entity.last().cloned().unwrap_or_default();
-        let own = ["id", "key", "uuid", "name", "code", "sid", "number"].map(|end| format!("{last}_{end}"));
-        let names = ["id".to_owned()].into_iter().chain(own).chain(IDS.iter().map(|id| (*id).to_owned()));
-        for name in names {
-            if let Some(found) = props.iter().filter(scalar).find(|p| p.short == name) {
-                return Some((found.clone(), true));
+    /// Returns the property that identifies a row where no path says it: an id, or the nearest to one.
+    pub(super) fn guess_key(&self, row: &'a Value, stem: &[String]) -> Option<GuessedKey<'a>> {
+        let mut properties = row_properties(self.reader, row);
+        properties.retain(|property| {
+            matches!(self.reader.scalar(property.schema), Some(Scalar::Text | Scalar::Integer | Scalar::Number))
+        });
+        let noun = stem.last().cloned().unwrap_or_default();
+        let own_ids = ["id", "key", "uuid", "name", "code", "sid", "number"].map(|end| format!("{noun}_{end}"));
+        let ids = ["id".to_owned()].into_iter().chain(own_ids).chain(ID_NAMES.iter().map(|id| (*id).to_owned()));
+        for id in ids {
+            if let Some(property) = properties.iter().find(|property| property.snake_name == id) {
+                return Some(GuessedKey { property: property.clone(), is_sure: true });
             }
         }
-        let ends =
-            |p: &&RowProp<'a>| p.short.ends_with("_id") || p.short.ends_with("_key") || p.short.ends_with("_code");
-        let ending = props.iter().filter(scalar).find(ends);
-        let required = || props.iter().filter(scalar).find(|p| p.required);
-        let any = ending.or_else(required).or_else(|| props.iter().find(scalar));
-        any.map(|found| (found.clone(), false))
+        let ends_like_id =
+            |property: &&RowProperty<'a>| ["_id", "_key", "_code"].iter().any(|end| property.snake_name.ends_with(end));
+        let nearest = properties
+            .iter()
+            .find(ends_like_id)
+            .or_else(|| properties.iter().find(|property| property.required))
+            .or_else(|| properties.first());
+        nearest.map(|property| GuessedKey { property: property.clone(), is_sure: false })
     }
 
-    /// A type that can be a key: text, a number or a moment.
-    pub(super) fn key_type(&self, schema: &'a Value) -> Ty {
-        match self.types.flat(schema).map(|typed| typed.ty) {
-            Some(ty @ Ty::Named(_)) if !ty.is_json() && ty != Ty::named("boolean") => ty,
-            Some(ty @ Ty::Select(_)) => ty,
-            _ => Ty::named("string"),
+    /// Returns the type of a key: text, a number or a moment.
+    pub(super) fn key_kind(&self, schema: &'a Value) -> SlotType {
+        match self.types.flat(schema) {
+            Some(kind @ SlotType::Named(_)) if !is_json(&kind) && kind != named("boolean") => kind,
+            Some(kind @ SlotType::Select(_)) => kind,
+            _ => named("string"),
         }
     }
 
-    /// Whether a row of this schema has what lies at this place.
-    pub(super) fn holds(&self, row: &'a Value, place: &Place, name: &str) -> bool {
-        let path = match place {
-            Place::Own => name,
-            Place::At(path) => path,
-            Place::Header(_) => return true,
-            Place::Parts(_) | Place::Asked => return false,
-        };
-        let mut at = row;
-        for step in path.split('.') {
-            if !self.reader.is_object(at) {
+    /// Returns whether rows of this schema hold a part of a key. The header of an answer is there for any row.
+    pub(super) fn row_has(&self, row: &'a Value, part: &KeyPart) -> bool {
+        part.field.header.is_some() || part.path_in_row().is_some_and(|path| self.row_has_path(row, path))
+    }
+
+    pub(super) fn row_has_path(&self, row: &'a Value, path: &str) -> bool {
+        let mut schema = row;
+        for name in path.split('.') {
+            if !self.reader.is_object(schema) {
                 return false;
             }
-            match self.reader.object(at).props.get(step) {
-                Some(prop) => at = prop.schema,
+            match self.reader.object(schema).props.get(name) {
+                Some(prop) => schema = prop.schema,
                 None => return false,
             }
         }
         true
     }
-}
-
-/// The place of a property: its own name needs no path.
-pub fn place_of(prop: &RowProp<'_>, name: &str) -> Place {
-    if prop.path == name { Place::Own } else { Place::At(prop.path.clone()) }
-}
-
-/// The words of a name in the form that `RowProp::short` has.
-pub fn short(name: &str) -> String {
-    let words = names::words(name);
-    if words.is_empty() { name.to_owned() } else { words.join("_") }
 }

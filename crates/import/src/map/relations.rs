@@ -1,111 +1,108 @@
-//! Relations: a list that lies under something is something's to follow.
-//! Invariant: every required parameter of the list is filled from the parent's fields; a relation has a name no field has.
+//! Relations: a list whose path lies below the rows of an entity, or that takes the key of an entity as a filter.
+//! Invariant: the parent's fields fill every required parameter of the list. No relation has the name of a field.
 
 use std::collections::HashMap;
 
 use catalog::Kind;
+use catalog::raw::{Relation, SlotType};
+use indexmap::IndexMap;
 
-use super::Mapper;
-use crate::api::path::Step;
-use crate::draft::{Capability, Entity, Relation, Ty, Via};
+use super::{Mapper, PlannedCapability};
+use crate::draft::{DraftCapability, DraftEntity};
 use crate::names;
 
-impl<'a> Mapper<'_, 'a> {
-    /// `made` is the capability of each plan, where it has one.
-    pub(super) fn relations(&self, entities: &mut [Entity], made: &[Option<Capability>]) {
-        let place: HashMap<String, usize> = entities.iter().enumerate().map(|(at, e)| (e.name.clone(), at)).collect();
-        for (plan, capability) in self.plans.iter().zip(made) {
-            let Some(capability) = capability.as_ref().filter(|_| plan.kind == Kind::Query) else { continue };
-            let path = &self.views[plan.view].path;
-            let parent = self.parent(&path.keys).filter(|parent| self.leads(*parent));
-            let Some(parent) = parent.or_else(|| self.named_parent(plan)) else {
-                self.by_filter(plan.ent, capability, entities, &place);
-                continue;
-            };
-            let ent = &self.ents[parent];
-            // The parent's holes stand first in the path of what lies under it.
-            let holes = plan.holes.iter().take(ent.parts.len());
-            if holes.len() != ent.parts.len() {
-                continue;
+impl Mapper<'_, '_> {
+    /// Adds a relation for each list that a row leads to. `capabilities` holds the capability of each plan, where it has one;
+    /// `entities` are those of the mapper, in the same order.
+    pub(super) fn add_relations(&self, entities: &mut [DraftEntity], capabilities: &[Option<DraftCapability>]) {
+        for (plan, capability) in self.plans.iter().zip(capabilities) {
+            let Some(list) = capability.as_ref().filter(|_| plan.kind == Kind::Query) else { continue };
+            match self.parent_by_path(plan).or_else(|| self.parent_by_hole(plan)) {
+                Some(parent) => self.add_relation_by_path(plan, list, parent, &mut entities[parent]),
+                None => self.add_relations_by_filter(plan.entity, list, entities),
             }
-            let filled: Vec<(String, String)> =
-                holes.zip(&ent.parts).map(|(hole, part)| (hole.clone(), part.name.clone())).collect();
-            let required = capability.params.iter().filter(|param| param.required);
-            if !required.clone().all(|param| filled.iter().any(|(hole, _)| *hole == param.name)) {
-                continue;
-            }
-            let Some(entity) = place.get(&ent.name).and_then(|at| entities.get_mut(*at)) else { continue };
-            let own = path.steps.iter().rev().find_map(|step| match step {
-                Step::Word(word) => Some(names::snake(word)),
-                Step::Hole(_) => None,
-            });
-            let target = names::plural(&names::snake(&capability.entity));
-            let Some(name) = free(entity, [own.unwrap_or_default(), target]) else { continue };
-            let with = filled.into_iter().filter(|(hole, part)| hole != part).collect();
-            let via = Via::By { capability: capability.name.clone(), with };
-            entity.relations.push(Relation { name, many: true, target: capability.entity.clone(), via });
         }
     }
 
-    /// A list that takes the key of another entity as a filter leads there from it: `invoices?customer=…`.
-    fn by_filter(
+    fn add_relation_by_path(
         &self,
-        target: usize,
-        capability: &Capability,
-        entities: &mut [Entity],
-        place: &HashMap<String, usize>,
+        plan: &PlannedCapability,
+        list: &DraftCapability,
+        parent: usize,
+        entity: &mut DraftEntity,
     ) {
-        if capability.params.iter().any(|param| param.required) {
+        let key = &self.entities[parent].key;
+        if plan.holes.len() < key.len() {
             return;
         }
-        for param in capability.params.iter().filter(|param| matches!(&param.ty, Ty::Named(name) if name != "boolean"))
-        {
-            let short = names::snake(&param.name);
-            let stem = short.strip_suffix("_id").unwrap_or(&short);
-            let Some(parent) = self.by_name.get(stem).copied().filter(|parent| *parent != target) else { continue };
-            let ent = &self.ents[parent];
-            let readable = ent.home.as_ref().is_some_and(|home| self.readable.contains(&home.join("/")));
-            let [part] = ent.parts.as_slice() else { continue };
-            let Some(entity) = place.get(&ent.name).and_then(|at| entities.get_mut(*at)).filter(|_| readable) else {
+        // The holes that lead to the parent come first in the path.
+        let filled: HashMap<&str, &str> =
+            plan.holes.iter().zip(key).map(|(hole, part)| (hole.as_str(), part.name.as_str())).collect();
+        let mut required = list.raw.params.iter().filter(|(_, param)| param.required);
+        if !required.all(|(name, _)| filled.contains_key(name.as_str())) {
+            return;
+        }
+        let last_word = names::snake(self.endpoints[plan.endpoint].path.last_word());
+        let Some(name) = free_name(entity, &[last_word, plural_name(list)]) else { return };
+        // A parameter that has the name of the parent's field is filled without being written.
+        let with = plan.holes.iter().zip(key).filter(|(hole, part)| **hole != part.name);
+        let with = with.map(|(hole, part)| (hole.clone(), part.name.clone())).collect();
+        entity.raw.relations.insert(name, relation(list, with));
+    }
+
+    /// Adds a relation for each filter of a list that takes the key of another entity: `invoices?customer=…`.
+    fn add_relations_by_filter(&self, target: usize, list: &DraftCapability, entities: &mut [DraftEntity]) {
+        if list.raw.params.values().any(|param| param.required) {
+            return;
+        }
+        for (param_name, param) in &list.raw.params {
+            let takes_key = matches!(&param.kind, SlotType::Named(name) if name != "boolean");
+            let snake_name = names::snake(param_name);
+            let entity_name = snake_name.strip_suffix("_id").unwrap_or(&snake_name);
+            let Some(parent) = self.by_name.get(entity_name).copied().filter(|at| *at != target && takes_key) else {
                 continue;
             };
-            let own = names::plural(&names::snake(&capability.entity));
-            let Some(name) = free(entity, [own.clone(), own]) else { continue };
-            let via =
-                Via::By { capability: capability.name.clone(), with: vec![(param.name.clone(), part.name.clone())] };
-            entity.relations.push(Relation { name, many: true, target: capability.entity.clone(), via });
+            let [part] = self.entities[parent].key.as_slice() else { continue };
+            if !self.is_readable(&self.entities[parent]) {
+                continue;
+            }
+            let Some(name) = free_name(&entities[parent], &[plural_name(list)]) else { continue };
+            let with = IndexMap::from([(param_name.clone(), part.name.clone())]);
+            entities[parent].raw.relations.insert(name, relation(list, with));
         }
     }
 
-    /// The entity that the only hole of a path is named after: `namespace` of Namespace.
-    fn named_parent(&self, plan: &super::Plan) -> Option<usize> {
+    /// Returns the nearest entity above a list's path, if each part of its key comes from a hole of its home.
+    fn parent_by_path(&self, plan: &PlannedCapability) -> Option<usize> {
+        let keys = &self.endpoints[plan.endpoint].path.keys;
+        let parent = (1..keys.len()).rev().find_map(|end| self.by_home.get(&keys[..end].join("/"))).copied()?;
+        let entity = &self.entities[parent];
+        (entity.home_holes() > 0 && entity.home_holes() == entity.key.len()).then_some(parent)
+    }
+
+    /// Returns the entity that the only hole of a path is named after: `namespace` means a `Namespace`.
+    fn parent_by_hole(&self, plan: &PlannedCapability) -> Option<usize> {
         let [hole] = plan.holes.as_slice() else { return None };
-        let stem =
-            ["_id", "_key", "_uuid", "_sid", "_slug"].iter().find_map(|end| hole.strip_suffix(end)).unwrap_or(hole);
-        let parent = self.by_name.get(stem).copied()?;
-        let readable = self.ents[parent].home.as_ref().is_some_and(|home| self.readable.contains(&home.join("/")));
-        (readable && self.ents[parent].parts.len() == 1 && parent != plan.ent).then_some(parent)
-    }
-
-    /// The entity that a path lies under, nearest first.
-    fn parent(&self, keys: &[String]) -> Option<usize> {
-        (1..keys.len()).rev().find_map(|end| self.by_home.get(&keys[..end].join("/"))).copied()
-    }
-
-    /// Whether rows of it can be had, each part of its key from a hole of its home.
-    fn leads(&self, ent: usize) -> bool {
-        let ent = &self.ents[ent];
-        let holes = ent.home.iter().flatten().filter(|key| *key == "{}").count();
-        holes > 0 && holes == ent.parts.len()
+        let endings = ["_id", "_key", "_uuid", "_sid", "_slug"];
+        let name = endings.iter().find_map(|end| hole.strip_suffix(end)).unwrap_or(hole);
+        let parent = self.by_name.get(name).copied()?;
+        let entity = &self.entities[parent];
+        (self.is_readable(entity) && entity.key.len() == 1 && parent != plan.entity).then_some(parent)
     }
 }
 
-/// The first of these names that neither a field nor another relation has.
-fn free(entity: &Entity, names: [String; 2]) -> Option<String> {
-    let taken = |name: &String| {
-        entity.fields.iter().any(|field| field.name == *name) || entity.relations.iter().any(|r| r.name == *name)
-    };
-    let longer = format!("{}_list", names[1]);
-    let names = names.into_iter().chain([longer]).filter(|name| !name.is_empty()).map(|name| names::relation(&name));
-    names.into_iter().find(|name| !taken(name))
+fn relation(list: &DraftCapability, with: IndexMap<String, String>) -> Relation {
+    Relation { many: Some(list.entity.clone()), by: Some(list.name.clone()), with, ..Relation::default() }
+}
+
+fn plural_name(list: &DraftCapability) -> String {
+    names::plural(&names::snake(&list.entity))
+}
+
+/// Returns the first of these names, or the last with `_list`, that neither a field nor another relation has.
+fn free_name(entity: &DraftEntity, candidates: &[String]) -> Option<String> {
+    let with_list = candidates.last().map(|last| format!("{last}_list"));
+    let names = candidates.iter().filter(|name| !name.is_empty()).chain(&with_list);
+    let is_taken = |name: &String| entity.raw.fields.contains_key(name) || entity.raw.relations.contains_key(name);
+    names.map(|name| names::relation(name)).find(|name| !is_taken(name))
 }

@@ -1,155 +1,187 @@
-//! Single things at a path that ends in a word: the caller's own account, a repository's licence, the weather of a place.
-//! Invariant: what was asked for is its key; where nothing is asked for there is one of it.
+//! Reads of single things at a path that ends in a word: the caller's own account, a repository's licence, the weather of a place.
+//! Invariant: the values that the request needs are the key. Where it needs none, there is one row for the API.
 
 use catalog::Kind;
+use catalog::raw::Declaration;
 use serde_json::Value;
 
-use super::{Mapper, Part, Plan, View, verbs};
-use crate::api::answer::Shape;
-use crate::draft::Place;
+use super::items::non_empty;
+use super::keys::KeyPart;
+use super::{Endpoint, Mapper, PlannedCapability, verbs};
+use crate::api::answer::AnswerShape;
 use crate::names;
-use crate::spec::{self, In, Verb};
+use crate::spec::{Param, ParamLocation, Verb};
+
+/// The number of required parameters of the query that become parts of a key.
+const MAX_KEY_PARAMS: usize = 4;
+
+/// A key of the values that a request needs.
+struct RequestKey {
+    parts: Vec<KeyPart>,
+    /// Parameters of the query that are parts of the key, with the name of the part.
+    params: Vec<(String, String)>,
+}
 
 impl<'a> Mapper<'_, 'a> {
-    pub(super) fn singles(&mut self) {
-        let found: Vec<usize> = (0..self.views.len()).filter(|at| !self.done[*at] && self.is_single(*at)).collect();
-        for view in found {
-            match &self.views[view].seen.shape {
-                Shape::One { at, schema } => {
-                    let (at, schema) = (at.clone(), *schema);
-                    self.single(view, at, Some(schema));
+    pub(super) fn map_singles(&mut self) {
+        let singles: Vec<usize> =
+            (0..self.endpoints.len()).filter(|at| !self.is_done[*at] && is_read(&self.endpoints[*at])).collect();
+        for endpoint in singles {
+            match &self.endpoints[endpoint].answer.shape {
+                AnswerShape::One { path, schema } => {
+                    let rows = non_empty(path);
+                    let schema = *schema;
+                    self.map_single(endpoint, rows, Some(schema));
                 }
-                Shape::Unsaid => self.single(view, String::new(), None),
-                Shape::Value => self.refuse(view, "it answers with a bare value, not with an object or a list"),
-                Shape::Nothing(why) => {
-                    let why = why.clone();
-                    self.refuse(view, why);
+                AnswerShape::Undeclared => self.map_single(endpoint, None, None),
+                AnswerShape::Scalar => {
+                    self.refuse(endpoint, "it answers with a bare value, not with an object or a list");
                 }
-                _ => {}
+                AnswerShape::Unreadable(reason) => {
+                    let reason = reason.clone();
+                    self.refuse(endpoint, reason);
+                }
+                AnswerShape::Rows { .. } | AnswerShape::Values { .. } | AnswerShape::Entries { .. } => {}
             }
         }
     }
 
-    fn is_single(&self, at: usize) -> bool {
-        let view = &self.views[at];
-        let asks = view.op.verb == Verb::Post
-            && matches!(view.seen.shape, Shape::One { .. })
-            && verbs::only_asks(view.op, &view.path);
-        view.op.verb == Verb::Get || asks
-    }
-
-    fn single(&mut self, view: usize, at: String, row: Option<&'a Value>) {
-        let rows = (!at.is_empty()).then_some(at);
-        let holes = self.views[view].holes.clone();
-        if let Some(row) = row {
-            let known = self.by_ident.get(&self.ident(row)).cloned().unwrap_or_default();
-            let keyed = |ent: &usize| self.ents[*ent].extra.is_empty() && self.fits(*ent, view, row, false);
-            if let Some(ent) = known.into_iter().find(keyed) {
-                self.add_row(ent, row);
-                let by_key = self.by_key_param(view, ent, row);
-                let verb = self.by_verb(view, ent);
-                let kind = if by_key.is_some() { Kind::Get } else { Kind::Singleton };
-                let mut plan = Plan::new(view, ent, kind, &verb, holes);
-                if let Some(keyed) = by_key {
-                    plan.keyed.push(keyed);
-                    plan.verb = "get".to_owned();
-                    self.ents[ent].home.get_or_insert(self.views[view].path.keys.clone());
-                }
-                plan.rows = rows;
-                return self.keep(plan);
-            }
+    fn map_single(&mut self, endpoint: usize, rows: Option<String>, row: Option<&'a Value>) {
+        if let Some(row) = row
+            && let Some(entity) = self.known_entity(endpoint, row)
+        {
+            return self.map_single_of_known(endpoint, entity, rows, row);
         }
-        let stem = self.stem(row, view);
-        let (mut parts, keyed) = self.asked_parts(view, row);
-        let alone = parts.is_empty();
-        if alone {
+        let holes = self.endpoints[endpoint].scope_names.clone();
+        let stem = self.stem(row, endpoint);
+        let mut key = self.request_key(endpoint, row);
+        let is_alone = key.parts.is_empty();
+        if is_alone {
             let label = names::pascal(&stem);
-            let sure = row.and_then(|row| self.guessed_place(row, &stem)).filter(|(prop, sure)| *sure && prop.required);
-            let part = match (sure, row) {
-                (Some(_), Some(row)) => self.row_key(row, &stem, &label),
-                _ => None,
-            };
-            parts.push(part.unwrap_or_else(Self::served));
+            let part = row.and_then(|row| self.sure_row_key(row, &stem, &label));
+            key.parts.push(part.unwrap_or_else(KeyPart::answer_date));
         }
-        let name = self.name_entity(&stem, view);
-        let home = self.views[view].path.keys.clone();
+        let name = self.name_entity(&stem, endpoint);
+        let home = self.endpoints[endpoint].path.keys.clone();
         let home = (!self.by_home.contains_key(&home.join("/"))).then_some(home);
-        let ent = self.add(view, name, home, parts);
+        let entity = self.add_entity(endpoint, name, home, key.parts);
         match row {
-            Some(row) => self.add_row(ent, row),
-            None => self.unsaid(ent),
+            Some(row) => self.add_row_schema(entity, row),
+            None => self.add_answer_field(entity),
         }
-        let kind = if alone { Kind::Singleton } else { Kind::Get };
-        let verb = if alone { "read" } else { "get" };
-        let mut plan = Plan::new(view, ent, kind, verb, holes);
-        (plan.rows, plan.keyed) = (rows, keyed);
-        self.keep(plan);
+        let (kind, verb) = if is_alone { (Kind::Singleton, "read") } else { (Kind::Get, "get") };
+        let mut plan = PlannedCapability::new(endpoint, entity, kind, verb, holes);
+        plan.rows = rows;
+        plan.key_params = key.params;
+        self.add_plan(plan);
     }
 
-    /// The one parameter of the query that asks for a row by its key, where nothing else reads it by that: `users.info?user=U1`.
-    fn by_key_param(&self, view: usize, ent: usize, row: &'a Value) -> Option<(String, String)> {
-        let [part] = self.ents[ent].parts.as_slice() else { return None };
-        let known = self.plans.iter().any(|plan| plan.kind == Kind::Get && plan.ent == ent);
-        let View { op, holes, .. } = &self.views[view];
-        if known || !holes.is_empty() || op.verb != Verb::Get {
+    /// Returns the known entity that has such rows and whose key the row or the request holds.
+    fn known_entity(&self, endpoint: usize, row: &'a Value) -> Option<usize> {
+        let known = self.by_schema_name.get(&self.schema_name(row))?;
+        let fits =
+            |entity: &usize| self.entities[*entity].extra_fields.is_empty() && self.fits(*entity, endpoint, row, false);
+        known.iter().copied().find(fits)
+    }
+
+    fn map_single_of_known(&mut self, endpoint: usize, entity: usize, rows: Option<String>, row: &'a Value) {
+        self.add_row_schema(entity, row);
+        let holes = self.endpoints[endpoint].scope_names.clone();
+        let mut plan = match self.key_param(endpoint, entity, row) {
+            Some(key_param) => {
+                let mut plan = PlannedCapability::new(endpoint, entity, Kind::Get, "get", holes);
+                plan.key_params.push(key_param);
+                self.entities[entity].home.get_or_insert(self.endpoints[endpoint].path.keys.clone());
+                plan
+            }
+            None => {
+                let verb = self.lookup_verb(endpoint, entity);
+                PlannedCapability::new(endpoint, entity, Kind::Singleton, &verb, holes)
+            }
+        };
+        plan.rows = rows;
+        self.add_plan(plan);
+    }
+
+    /// Returns the one parameter of the query that takes the key of a row, with the part of the key, where no other operation
+    /// reads a row by it: `users.info?user=U1`.
+    fn key_param(&self, endpoint: usize, entity: usize, row: &'a Value) -> Option<(String, String)> {
+        let [part] = self.entities[entity].key.as_slice() else { return None };
+        let has_get = self.plans.iter().any(|plan| plan.kind == Kind::Get && plan.entity == entity);
+        let Endpoint { op, scope_names, answer, .. } = &self.endpoints[endpoint];
+        if has_get || !scope_names.is_empty() || op.verb != Verb::Get {
             return None;
         }
-        let path = match &part.place {
-            Place::Own => &part.name,
-            Place::At(path) => path,
-            _ => return None,
-        };
-        let own = names::words(&self.ents[ent].name);
-        let mut asked =
-            op.params.iter().filter(|p| p.place == In::Query && !self.is_credential(p) && self.fixed(p).is_none());
-        // Named after the entity, or after what the answer calls it.
-        let called = match &self.views[view].seen.shape {
-            Shape::One { at, .. } => names::snake(at),
+        let key_path = part.path_in_row()?;
+        let stem = names::words(&self.entities[entity].name);
+        let answer_name = match &answer.shape {
+            AnswerShape::One { path, .. } => names::snake(path),
             _ => String::new(),
         };
-        let named = |p: &&spec::Param<'a>| {
-            let name = names::singular(&names::snake(p.name));
-            name == own.join("_") || name == called
+        let is_named_after_row = |param: &Param<'a>| {
+            let name = names::singular(&names::snake(param.name));
+            name == stem.join("_") || name == answer_name
         };
-        let required: Vec<_> = asked.clone().filter(|p| p.required).collect();
+        let is_input = |param: &&Param<'a>| {
+            param.location == ParamLocation::Query && !self.is_credential(param) && self.fixed_value(param).is_none()
+        };
+        let inputs: Vec<&Param<'a>> = op.params.iter().filter(is_input).collect();
+        let required: Vec<&Param<'a>> = inputs.iter().copied().filter(|param| param.required).collect();
         let param = match required.as_slice() {
-            [] => asked.find(named)?,
+            [] => inputs.into_iter().find(|param| is_named_after_row(param))?,
             [only] => only,
             _ => return None,
         };
-        let own = if named(&param) { names::words(param.name) } else { own.clone() };
-        let found = self.final_place(row, param.name, param.schema, &own)?;
-        (found.path == *path).then(|| (param.name.to_owned(), part.name.clone()))
+        let stem = if is_named_after_row(param) { names::words(param.name) } else { stem.clone() };
+        let property = self.key_property(row, param.name, param.schema, &stem)?;
+        (property.path == *key_path).then(|| (param.name.to_owned(), part.name.clone()))
     }
 
-    /// Everything that must be given to ask for it; and which of that are parameters of the query.
-    fn asked_parts(&self, view: usize, row: Option<&'a Value>) -> (Vec<Part>, Vec<(String, String)>) {
-        let View { op, holes, .. } = &self.views[view];
-        let mut parts: Vec<Part> = Vec::new();
-        for (at, name) in holes.iter().enumerate() {
-            let schema = self.hole_schema(view, at);
-            let own = row.filter(|row| self.reader.is_object(row) && self.holds(row, &Place::Own, name));
-            let exact = own.filter(|row| {
-                let prop = self.reader.object(row).props.get(name.as_str()).map(|prop| self.reader.scalar(prop.schema));
-                prop.flatten().is_some_and(|kind| Some(kind) == self.reader.scalar(schema))
+    /// Returns the key of everything that the request needs.
+    fn request_key(&self, endpoint: usize, row: Option<&'a Value>) -> RequestKey {
+        let Endpoint { op, scope_names, .. } = &self.endpoints[endpoint];
+        let mut key = RequestKey { parts: Vec::new(), params: Vec::new() };
+        for (at, name) in scope_names.iter().enumerate() {
+            let schema = self.hole_schema(endpoint, at);
+            let kind = self.key_kind(schema);
+            let has_property = row.is_some_and(|row| self.has_scalar_like(row, name, schema));
+            key.parts.push(if has_property {
+                KeyPart { name: name.clone(), field: Declaration::new(kind) }
+            } else {
+                KeyPart::from_request(name.clone(), kind)
             });
-            let place = if exact.is_some() { Place::Own } else { Place::Asked };
-            parts.push(Part { name: name.clone(), place, ty: self.key_type(schema) });
         }
-        let mut keyed = Vec::new();
         if op.verb != Verb::Get {
-            return (parts, keyed);
+            return key;
         }
-        for param in op.params.iter().filter(|p| p.place == In::Query && p.required).take(4) {
+        let required = op.params.iter().filter(|param| param.location == ParamLocation::Query && param.required);
+        for param in required.take(MAX_KEY_PARAMS) {
             let name = names::name(param.name);
-            let fixed = self.fixed(param).is_some() || self.is_credential(param);
-            let scalar = self.reader.scalar(param.schema).is_some();
-            if fixed || !scalar || parts.iter().any(|part| part.name == name) {
+            let is_input = self.fixed_value(param).is_none() && !self.is_credential(param);
+            let is_scalar = self.reader.scalar(param.schema).is_some();
+            if !is_input || !is_scalar || key.parts.iter().any(|part| part.name == name) {
                 continue;
             }
-            keyed.push((param.name.to_owned(), name.clone()));
-            parts.push(Part { name, place: Place::Asked, ty: self.key_type(param.schema) });
+            key.params.push((param.name.to_owned(), name.clone()));
+            key.parts.push(KeyPart::from_request(name, self.key_kind(param.schema)));
         }
-        (parts, keyed)
+        key
     }
+
+    /// Returns whether the row has a property of exactly this name whose scalar is of the same kind as the schema.
+    fn has_scalar_like(&self, row: &'a Value, name: &str, schema: &'a Value) -> bool {
+        if !self.reader.is_object(row) || !self.row_has_path(row, name) {
+            return false;
+        }
+        let object = self.reader.object(row);
+        let scalar = object.props.get(name).and_then(|property| self.reader.scalar(property.schema));
+        scalar.is_some() && scalar == self.reader.scalar(schema)
+    }
+}
+
+fn is_read(endpoint: &Endpoint<'_>) -> bool {
+    let Endpoint { op, path, answer, .. } = endpoint;
+    let reads_by_post =
+        op.verb == Verb::Post && matches!(answer.shape, AnswerShape::One { .. }) && verbs::is_read_by_post(op, path);
+    op.verb == Verb::Get || reads_by_post
 }

@@ -1,12 +1,13 @@
-//! What capabilities are called: verbs that a model would guess, out of paths and operation ids.
-//! Invariant: a verb is a name that the language leaves free; which of several on one entity has which is told by the order.
+//! The verbs of capabilities: words that a model would guess, from paths and operation ids.
+//! Invariant: a verb is a name that the language leaves free. Of several operations of one entity with the same verb, the first
+//! gets it.
 
-use super::{Mapper, View};
-use crate::api::path::{Path, Step, is_root_word};
+use super::{Endpoint, Mapper};
+use crate::api::path::{OperationPath, PathStep, is_root_word};
 use crate::names;
 use crate::spec::{Operation, Verb};
 
-/// Words that begin what an operation does.
+/// Words that start the name of an operation.
 const VERBS: [&str; 96] = [
     "get",
     "list",
@@ -106,106 +107,109 @@ const VERBS: [&str; 96] = [
     "clear",
 ];
 
-/// Whether a `POST` only reads.
-pub fn only_asks(op: &Operation<'_>, path: &Path) -> bool {
-    let asks = |word: &str| {
-        matches!(word, "search" | "query" | "list" | "find" | "lookup" | "filter" | "get" | "describe" | "retrieve")
-    };
-    let last = names::words(path.last_word());
-    let of_path =
-        !path.ends_in_hole() && (last.first().is_some_and(|w| asks(w)) || last.last().is_some_and(|w| w == "search"));
-    let id = names::words(op.id.rsplit(['/', '.', '_']).next().unwrap_or_default());
-    let of_id =
-        id.first().is_some_and(|word| matches!(word.as_str(), "search" | "query" | "list" | "find" | "lookup" | "get"));
-    of_path || of_id
+/// Returns whether a `POST` only reads, by the words of its path and its id.
+pub fn is_read_by_post(op: &Operation<'_>, path: &OperationPath) -> bool {
+    let path_words = names::words(path.last_word());
+    let path_reads = !path.ends_in_hole()
+        && (path_words.first().is_some_and(|word| {
+            matches!(
+                word.as_str(),
+                "search" | "query" | "list" | "find" | "lookup" | "filter" | "get" | "describe" | "retrieve"
+            )
+        }) || path_words.last().is_some_and(|word| word == "search"));
+    let id_words = names::words(op.id.rsplit(['/', '.', '_']).next().unwrap_or_default());
+    let id_reads = id_words
+        .first()
+        .is_some_and(|word| matches!(word.as_str(), "search" | "query" | "list" | "find" | "lookup" | "get"));
+    path_reads || id_reads
 }
 
-/// The words of an operation's id from its verb on: `issues/add-labels` as `add`, `labels`.
-fn id_words(id: &str) -> Vec<String> {
+impl<'a> Mapper<'_, 'a> {
+    /// Returns the verb of a second way to read one row: `latest`, `by_tag`, `me`.
+    pub(super) fn lookup_verb(&self, endpoint: usize, entity: usize) -> String {
+        let Endpoint { path, scope_names, .. } = &self.endpoints[endpoint];
+        let entity = &self.entities[entity];
+        let entity_name = names::snake(&entity.name);
+        let verb = match path.steps.last() {
+            Some(PathStep::Hole(hole)) => {
+                let name = scope_names.get(*hole).map(String::as_str).unwrap_or("key");
+                let is_key = entity.key.iter().any(|part| part.name == name);
+                let owner = names::singular(&names::snake(path.word_before(*hole)));
+                if is_key || owner != entity_name { format!("of_{owner}") } else { format!("by_{name}") }
+            }
+            Some(PathStep::Word(word)) => names::snake(word),
+            None => "read".to_owned(),
+        };
+        if verb.is_empty() || names::singular(&verb) == entity_name { "read".to_owned() } else { verb }
+    }
+
+    /// Returns the verb of a write that is no plain create, update or delete.
+    pub(super) fn action_verb(&self, endpoint: usize, entity: usize) -> String {
+        let Endpoint { op, path, .. } = &self.endpoints[endpoint];
+        let entity_words = names::words(&self.entities[entity].name);
+        let path_words = names::words(path.last_word());
+        let ends_in_word = !path.ends_in_hole();
+        let is_verb = |word: &String| VERBS.contains(&word.as_str());
+        if ends_in_word && path_words.first().is_some_and(is_verb) && op.verb != Verb::Delete {
+            return verb_of_words(&path_words, &entity_words);
+        }
+        let id_words = words_from_verb(op.id);
+        let is_helpful = !id_words.is_empty()
+            && id_words.len() <= 5
+            && !id_words[0].starts_with("post")
+            && !id_words[0].starts_with("put");
+        if is_helpful {
+            return verb_of_words(&id_words, &entity_words);
+        }
+        let verb = match op.verb {
+            Verb::Delete => Some("remove"),
+            Verb::Put | Verb::Patch => Some("set"),
+            // `POST /tickets/{id}/close` is named by its word alone.
+            _ if ends_in_word && !path_words.last().is_some_and(|word| names::is_plural(word)) => None,
+            _ => Some("add"),
+        };
+        let nouns = path_words.iter().map(|word| names::singular(word));
+        let words: Vec<String> = verb.map(str::to_owned).into_iter().chain(nouns).collect();
+        verb_of_words(&words, &entity_words)
+    }
+
+    /// Returns the verb, or where the entity has it already, the verb with a word of the path or a number; and marks it as taken.
+    pub(super) fn free_verb(&mut self, entity: usize, verb: &str, endpoint: usize) -> String {
+        let known = &self.entities[entity];
+        let mut method = names::method(verb);
+        if known.methods.contains(&method) {
+            let entity_name = names::snake(&known.name);
+            let path_words = self.endpoints[endpoint].path.words().rev().filter(|word| !is_root_word(word));
+            let scopes = path_words
+                .map(|word| names::singular(&names::snake(word)))
+                .filter(|word| *word != entity_name && !verb.contains(word.as_str()));
+            let mut longer = scopes.take(2).map(|scope| names::method(&format!("{verb}_{scope}")));
+            if let Some(free) = longer.find(|longer| !known.methods.contains(longer)) {
+                method = free;
+            }
+        }
+        names::unique(&mut self.entities[entity].methods, method)
+    }
+}
+
+/// Returns the words of an operation's id from its verb on: `issues/add-labels` has `add`, `labels`.
+fn words_from_verb(id: &str) -> Vec<String> {
     let mut words = names::words(id);
-    let at = words.iter().position(|word| VERBS.contains(&word.as_str()));
-    match at {
+    match words.iter().position(|word| VERBS.contains(&word.as_str())) {
         Some(at) => words.split_off(at),
         None => Vec::new(),
     }
 }
 
-impl<'a> Mapper<'_, 'a> {
-    /// For another way to read one: `latest`, `by_tag`, `me`.
-    pub(super) fn by_verb(&self, view: usize, ent: usize) -> String {
-        let View { path, holes, .. } = &self.views[view];
-        let own = names::snake(&self.ents[ent].name);
-        let word = match path.steps.last() {
-            Some(Step::Hole(hole)) => {
-                let name = holes.get(*hole).map(String::as_str).unwrap_or("key");
-                let key = self.ents[ent].parts.iter().any(|part| part.name == name);
-                let before = names::singular(&names::snake(path.word_before(*hole)));
-                if key || before != own { format!("of_{before}") } else { format!("by_{name}") }
-            }
-            Some(Step::Word(word)) => names::snake(word),
-            None => "read".to_owned(),
-        };
-        if word.is_empty() || names::singular(&word) == own { "read".to_owned() } else { word }
-    }
-
-    /// For a write that is no plain create, update or delete.
-    pub(super) fn action_verb(&self, view: usize, ent: usize) -> String {
-        let View { op, path, .. } = &self.views[view];
-        let entity = names::words(&self.ents[ent].name);
-        let ours = |word: &String| entity.contains(&names::singular(word));
-        let last = names::words(path.last_word());
-        let singular: Vec<String> = last.iter().map(|word| names::singular(word)).collect();
-        let word_last = !path.ends_in_hole();
-        if word_last && last.first().is_some_and(|word| VERBS.contains(&word.as_str())) && op.verb != Verb::Delete {
-            return kept(&last, &ours);
-        }
-        let of_id = id_words(op.id);
-        let helps =
-            of_id.len() <= 5 && !of_id.is_empty() && !of_id[0].starts_with("post") && !of_id[0].starts_with("put");
-        if helps {
-            return kept(&of_id, &ours);
-        }
-        let verb = match op.verb {
-            Verb::Delete => "remove",
-            Verb::Put | Verb::Patch => "set",
-            _ if word_last && !last.last().is_some_and(|word| names::is_plural(word)) => "",
-            _ => "add",
-        };
-        let words: Vec<String> = [verb.to_owned()].into_iter().filter(|v| !v.is_empty()).chain(singular).collect();
-        kept(&words, &ours)
-    }
-
-    /// The same verb twice on one entity: the scope tells them apart, then a number.
-    pub(super) fn free_verb(&mut self, ent: usize, verb: &str, view: usize) -> String {
-        let taken = |mapper: &Self, verb: &str| mapper.ents[ent].verbs.contains(verb);
-        let mut found = names::method(verb);
-        if taken(self, &found) {
-            let entity = names::snake(&self.ents[ent].name);
-            let words = self.views[view].path.steps.iter().rev().filter_map(|step| match step {
-                Step::Word(word) if !is_root_word(word) => Some(names::singular(&names::snake(word))),
-                _ => None,
-            });
-            let says: Vec<String> =
-                words.filter(|word| *word != entity && !verb.contains(word.as_str())).take(2).collect();
-            for outer in says {
-                let longer = names::method(&format!("{verb}_{outer}"));
-                if !taken(self, &longer) {
-                    found = longer;
-                    break;
-                }
-            }
-        }
-        names::unique(&mut self.ents[ent].verbs, found)
-    }
-}
-
-/// Without the entity's own words and what only says how it is found.
-fn kept(words: &[String], ours: &dyn Fn(&String) -> bool) -> String {
+/// Joins the words to a verb, without those of the entity and those that only say how a row is found.
+fn verb_of_words(words: &[String], entity_words: &[String]) -> String {
     let noise =
         ["a", "an", "the", "for", "by", "id", "of", "in", "to", "from", "with", "api", "v1", "v2", "authenticated"];
+    let is_telling = |word: &String| !entity_words.contains(&names::singular(word)) && !noise.contains(&word.as_str());
     let mut out: Vec<&str> = Vec::new();
     for (at, word) in words.iter().enumerate() {
-        if at == 0 || (!ours(word) && !noise.contains(&word.as_str())) {
+        // The first word is the verb itself.
+        if at == 0 || is_telling(word) {
             out.push(word);
         }
     }

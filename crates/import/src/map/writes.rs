@@ -1,214 +1,219 @@
 //! Writes: creates, updates, deletes, and actions on a row or on the API as a whole.
-//! Invariant: an action belongs to the entity that its path leads through, else to the nearest; its answer is read only where
-//! the rows of a known or a new entity come in it.
+//! Invariant: a write belongs to the entity that its path leads through, else to the nearest one. Its answer is read only if it
+//! holds a row of a known or a new entity.
 
 use catalog::Kind;
 use serde_json::Value;
 
-use super::{Mapper, Part, Plan, View};
-use crate::api::answer::Shape;
+use super::items::non_empty;
+use super::keys::KeyPart;
+use super::{Endpoint, MappedEntity, Mapper, PlannedCapability};
+use crate::api::answer::AnswerShape;
+use crate::api::path::is_root_word;
 use crate::names;
 use crate::spec::Verb;
 
-/// How an operation's path lies to an entity.
+/// How the path of a write lies to an entity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Lies {
-    /// At one of it.
-    At,
-    /// At all of it.
-    Over,
-    /// Below one of it.
-    Below,
-    /// Near it, at most.
-    Beside,
+enum PathRelation {
+    /// The path of one row.
+    Row,
+    /// The path of all rows.
+    Collection,
+    /// A path below that of one row.
+    BelowRow,
+    /// Another path.
+    Near,
 }
 
 impl<'a> Mapper<'_, 'a> {
-    pub(super) fn writes(&mut self) {
-        let rest: Vec<usize> = (0..self.views.len()).filter(|at| !self.done[*at]).collect();
-        // Patches first: where there are both, `update` is the one that changes a part.
-        let rank = |verb: Verb| match verb {
-            Verb::Patch => 0,
-            Verb::Post => 2,
-            _ => 1,
-        };
-        let mut rest = rest;
-        // What stands where its entity is at home takes the plain names.
-        let stranger = |at: &usize| {
-            let keys = self.views[*at].path.keys.join("/");
-            !self.by_home.contains_key(&keys) && !self.by_home.contains_key(&format!("{keys}/{{}}"))
-        };
-        rest.sort_by_key(|at| (stranger(at), rank(self.views[*at].op.verb), *at));
-        for view in rest {
-            self.write(view);
+    pub(super) fn map_writes(&mut self) {
+        let mut writes: Vec<usize> = (0..self.endpoints.len()).filter(|at| !self.is_done[*at]).collect();
+        writes.sort_by_key(|at| {
+            let Endpoint { op, path, .. } = &self.endpoints[*at];
+            let path_key = path.keys.join("/");
+            // Writes at an entity's own path come first, so that they get the plain names.
+            let is_at_home =
+                self.by_home.contains_key(&path_key) || self.by_home.contains_key(&format!("{path_key}/{{}}"));
+            // If there is a patch and a put, `update` is the one that changes a part of a row.
+            let rank = match op.verb {
+                Verb::Patch => 0,
+                Verb::Post => 2,
+                _ => 1,
+            };
+            (!is_at_home, rank, *at)
+        });
+        for endpoint in writes {
+            self.map_write(endpoint);
         }
     }
 
-    fn write(&mut self, view: usize) {
-        let Some((ent, lies)) = self.owner(view).or_else(|| self.of_answer(view)) else {
-            return self.refuse(view, "nothing that can be read belongs to it, and its answer holds no row");
-        };
-        let verb = self.views[view].op.verb;
-        let taken = |verb: &str| self.ents[ent].verbs.contains(verb);
-        let (kind, name) = match (lies, verb) {
-            (Lies::At, Verb::Patch) if !taken("update") => (Kind::Update, "update".to_owned()),
-            (Lies::At, Verb::Put) if !taken("update") => (Kind::Update, "update".to_owned()),
-            (Lies::At, Verb::Put) if !taken("replace") => (Kind::Update, "replace".to_owned()),
-            (Lies::At, Verb::Post) if !taken("update") && self.same_rows(view, ent) => {
-                (Kind::Update, "update".to_owned())
-            }
-            (Lies::At, Verb::Delete) if !taken("delete") => (Kind::Delete, "delete".to_owned()),
-            (Lies::Over, Verb::Post) if !taken("create") && self.creates(view, ent) => {
-                (Kind::Create, "create".to_owned())
-            }
-            // `conversations.create`, which answers with one.
-            (Lies::Beside, Verb::Post) if !taken("create") && self.makes(view, ent) => {
-                (Kind::Create, "create".to_owned())
-            }
-            (Lies::Beside, Verb::Post) => {
-                let kind = self.called_kind(view).unwrap_or(Kind::Action);
-                (kind, self.action_verb(view, ent))
-            }
-            _ => (Kind::Action, self.action_verb(view, ent)),
-        };
-        let by_instance = matches!(lies, Lies::At | Lies::Below);
-        let mut holes = self.views[view].holes.clone();
-        let instance = by_instance && self.take_key(ent, &mut holes);
-        if kind != Kind::Action && by_instance && !instance {
-            let verb = self.action_verb(view, ent);
-            return self.act(Plan::new(view, ent, Kind::Action, &verb, holes));
+    fn map_write(&mut self, endpoint: usize) {
+        let (entity, relation) =
+            self.owner(endpoint).unwrap_or_else(|| (self.entity_of_answer(endpoint), PathRelation::Near));
+        let (kind, verb) = self.kind_and_verb(endpoint, entity, relation);
+        let mut holes = self.endpoints[endpoint].scope_names.clone();
+        let leads_to_row = matches!(relation, PathRelation::Row | PathRelation::BelowRow);
+        let on_row = leads_to_row && self.name_holes_after_key(entity, &mut holes);
+        if kind != Kind::Action && leads_to_row && !on_row {
+            // Without the whole key in the path, a row cannot be updated or deleted.
+            let verb = self.action_verb(endpoint, entity);
+            return self.add_write(PlannedCapability::new(endpoint, entity, Kind::Action, &verb, holes));
         }
-        let mut plan = Plan::new(view, ent, kind, &name, holes);
-        plan.instance = instance;
-        self.act(plan);
+        let mut plan = PlannedCapability::new(endpoint, entity, kind, &verb, holes);
+        plan.on_row = on_row;
+        self.add_write(plan);
     }
 
-    fn act(&mut self, mut plan: Plan) {
-        self.answer_of(&mut plan);
-        plan.verb = self.free_verb(plan.ent, &plan.verb, plan.view);
-        self.keep(plan);
+    fn add_write(&mut self, mut plan: PlannedCapability) {
+        self.plan_answer(&mut plan);
+        plan.verb = self.free_verb(plan.entity, &plan.verb, plan.endpoint);
+        self.add_plan(plan);
     }
 
-    /// Puts the names of the key's parts into the holes that lead to the instance; false where some part has no hole.
-    fn take_key(&self, ent: usize, holes: &mut [String]) -> bool {
-        let parts = &self.ents[ent].parts;
-        let home = self.ents[ent].home.as_deref().unwrap_or_default();
-        let count = home.iter().filter(|key| *key == "{}").count();
-        if count != parts.len() || count == 0 || holes.len() < count {
+    fn kind_and_verb(&self, endpoint: usize, entity: usize, relation: PathRelation) -> (Kind, String) {
+        let is_free = |verb: &str| !self.entities[entity].methods.contains(verb);
+        let (kind, verb) = match (relation, self.endpoints[endpoint].op.verb) {
+            (PathRelation::Row, Verb::Patch | Verb::Put) if is_free("update") => (Kind::Update, "update"),
+            (PathRelation::Row, Verb::Put) if is_free("replace") => (Kind::Update, "replace"),
+            (PathRelation::Row, Verb::Post) if is_free("update") && self.may_answer_with(endpoint, entity) => {
+                (Kind::Update, "update")
+            }
+            (PathRelation::Row, Verb::Delete) if is_free("delete") => (Kind::Delete, "delete"),
+            (PathRelation::Collection, Verb::Post) if is_free("create") && self.creates(endpoint, entity) => {
+                (Kind::Create, "create")
+            }
+            // `conversations.create` is near the list, and answers with the new row.
+            (PathRelation::Near, Verb::Post) if is_free("create") && self.is_named_create(endpoint, entity) => {
+                (Kind::Create, "create")
+            }
+            (PathRelation::Near, Verb::Post) => {
+                let kind = self.kind_of_method_name(endpoint).unwrap_or(Kind::Action);
+                return (kind, self.action_verb(endpoint, entity));
+            }
+            _ => return (Kind::Action, self.action_verb(endpoint, entity)),
+        };
+        (kind, verb.to_owned())
+    }
+
+    /// Puts the names of the key's parts into the holes that lead to the row. Returns false where a part has no hole.
+    fn name_holes_after_key(&self, entity: usize, holes: &mut [String]) -> bool {
+        let entity = &self.entities[entity];
+        let count = entity.home_holes();
+        if count != entity.key.len() || count == 0 || holes.len() < count {
             return false;
         }
-        for (hole, part) in holes.iter_mut().zip(parts) {
+        for (hole, part) in holes.iter_mut().zip(&entity.key) {
             part.name.clone_into(hole);
         }
-        // A further hole must not be taken for a part of the key.
+        // Another hole of the same name would be filled from the key too.
         for hole in holes.iter_mut().skip(count) {
-            if parts.iter().any(|part| part.name == *hole) {
+            if entity.key.iter().any(|part| part.name == *hole) {
                 hole.push_str("_2");
             }
         }
         true
     }
 
-    /// The entity that the path leads to or through.
-    fn owner(&self, view: usize) -> Option<(usize, Lies)> {
-        let View { path, op, .. } = &self.views[view];
-        let keys = &path.keys;
-        if let Some(ent) = self.by_home.get(&keys.join("/")) {
-            return Some((*ent, Lies::At));
+    /// Returns the entity that the path leads to or through, else the nearest one.
+    fn owner(&self, endpoint: usize) -> Option<(usize, PathRelation)> {
+        let Endpoint { path, op, .. } = &self.endpoints[endpoint];
+        let path_key = path.keys.join("/");
+        if let Some(entity) = self.by_home.get(&path_key) {
+            return Some((*entity, PathRelation::Row));
         }
-        if let Some(ent) = self.by_home.get(&format!("{}/{{}}", keys.join("/"))) {
-            return Some((*ent, Lies::Over));
+        if let Some(entity) = self.by_home.get(&format!("{path_key}/{{}}")) {
+            return Some((*entity, PathRelation::Collection));
         }
-        if let Some(ent) =
-            self.by_list.get(&keys.join("/")).filter(|ent| op.verb == Verb::Post && self.creates(view, **ent))
+        if let Some(entity) = self.by_list.get(&path_key)
+            && op.verb == Verb::Post
+            && self.creates(endpoint, *entity)
         {
-            return Some((*ent, Lies::Over));
+            return Some((*entity, PathRelation::Collection));
         }
-        for end in (1..keys.len()).rev() {
-            let prefix = keys[..end].join("/");
-            if let Some(ent) = self.by_home.get(&prefix) {
-                let alone = self.ents[*ent].home.as_ref().is_some_and(|home| !home.contains(&"{}".to_owned()));
-                return Some((*ent, if alone { Lies::Beside } else { Lies::Below }));
+        for end in (1..path.keys.len()).rev() {
+            let outer_key = path.keys[..end].join("/");
+            if let Some(entity) = self.by_home.get(&outer_key) {
+                // A home without holes is a single thing, which has no key to fill a request with.
+                let is_single = self.entities[*entity].home.is_some() && self.entities[*entity].home_holes() == 0;
+                let relation = if is_single { PathRelation::Near } else { PathRelation::BelowRow };
+                return Some((*entity, relation));
             }
-            if let Some(ent) = self.by_list.get(&prefix).or_else(|| self.by_home.get(&format!("{prefix}/{{}}"))) {
-                return Some((*ent, Lies::Beside));
+            let below = self.by_list.get(&outer_key).or_else(|| self.by_home.get(&format!("{outer_key}/{{}}")));
+            if let Some(entity) = below {
+                return Some((*entity, PathRelation::Near));
             }
         }
-        self.nearest(view).map(|ent| (ent, Lies::Beside))
+        self.nearest_entity(endpoint).map(|entity| (entity, PathRelation::Near))
     }
 
-    /// Of the same tag, else of the same beginning of the path.
-    fn nearest(&self, view: usize) -> Option<usize> {
-        let View { op, path, .. } = &self.views[view];
+    /// Returns the entity of the same tag, else the one whose home shares most of the path.
+    fn nearest_entity(&self, endpoint: usize) -> Option<usize> {
+        let Endpoint { op, path, .. } = &self.endpoints[endpoint];
         let tag = op.tags.first().copied().unwrap_or_default();
-        if let Some(known) = self.by_tag.get(tag) {
-            return Some(*known);
+        if let Some(entity) = self.by_tag.get(tag) {
+            return Some(*entity);
         }
-        let shared = |ent: &super::Ent<'a>| {
-            let home = ent.home.as_deref().unwrap_or_default();
-            home.iter()
-                .zip(&path.keys)
-                .take_while(|(a, b)| a == b && *a != "{}" && !crate::api::path::is_root_word(a))
-                .count()
+        let shared_words = |entity: &MappedEntity<'a>| {
+            let home = entity.home.as_deref().unwrap_or_default();
+            let shared = home.iter().zip(&path.keys).take_while(|(a, b)| a == b && *a != "{}" && !is_root_word(a));
+            shared.count()
         };
-        let best = self.ents.iter().enumerate().max_by_key(|(at, ent)| (shared(ent), std::cmp::Reverse(*at)));
-        best.filter(|(_, ent)| shared(ent) > 0).map(|(at, _)| at)
+        let (nearest, entity) = self
+            .entities
+            .iter()
+            .enumerate()
+            .max_by_key(|(at, entity)| (shared_words(entity), std::cmp::Reverse(*at)))?;
+        (shared_words(entity) > 0).then_some(nearest)
     }
 
-    /// An entity made of what a write answers with, where nothing reads it.
-    fn of_answer(&mut self, view: usize) -> Option<(usize, Lies)> {
-        let row = match &self.views[view].seen.shape {
-            Shape::One { schema, .. } => *schema,
-            _ => {
-                // Nothing to read at all: the writes stand together under a name.
-                let op = self.views[view].op;
-                let stem =
-                    op.tags.first().map(|tag| names::words(tag)).filter(|words| !words.is_empty() && words.len() <= 3);
-                let stem = stem.unwrap_or_else(|| self.stem(None, view));
-                let name = self.name_entity(&stem, view);
-                return Some((self.add(view, name, None, vec![Self::served()]), Lies::Beside));
-            }
-        };
-        let stem = self.stem(Some(row), view);
-        let sure = self.guessed_place(row, &stem).filter(|(prop, sure)| *sure && prop.required);
-        let part = match sure {
-            Some(_) => self.row_key(row, &stem, ""),
-            None => None,
-        };
-        let part: Part = part.unwrap_or_else(Self::served);
-        let name = self.name_entity(&stem, view);
-        let ent = self.add(view, name, None, vec![part]);
-        self.add_row(ent, row);
-        Some((ent, Lies::Beside))
+    /// Adds an entity for a write that belongs to no other: one of its answer's rows, else one that groups the writes of a tag.
+    fn entity_of_answer(&mut self, endpoint: usize) -> usize {
+        let Endpoint { op, answer, .. } = &self.endpoints[endpoint];
+        if let AnswerShape::One { schema, .. } = &answer.shape {
+            let row = *schema;
+            let stem = self.stem(Some(row), endpoint);
+            let part = self.sure_row_key(row, &stem, "").unwrap_or_else(KeyPart::answer_date);
+            let name = self.name_entity(&stem, endpoint);
+            let entity = self.add_entity(endpoint, name, None, vec![part]);
+            self.add_row_schema(entity, row);
+            return entity;
+        }
+        let tag_words = op.tags.first().map(|tag| names::words(tag));
+        let stem = tag_words.filter(|words| !words.is_empty() && words.len() <= 3);
+        let stem = stem.unwrap_or_else(|| self.stem(None, endpoint));
+        let name = self.name_entity(&stem, endpoint);
+        self.add_entity(endpoint, name, None, vec![KeyPart::answer_date()])
     }
 
-    /// Whether the answer is a row of this entity, or says nothing against it.
-    fn same_rows(&self, view: usize, ent: usize) -> bool {
-        match &self.views[view].seen.shape {
-            Shape::One { schema, .. } => {
-                let ident = self.ident(schema);
-                ident.is_empty() || self.ents[ent].idents.contains(&ident)
+    /// Returns whether the answer is a row of the entity, or does not say what it is.
+    fn may_answer_with(&self, endpoint: usize, entity: usize) -> bool {
+        match &self.endpoints[endpoint].answer.shape {
+            AnswerShape::One { schema, .. } => {
+                let schema_name = self.schema_name(schema);
+                schema_name.is_empty() || self.entities[entity].schema_names.contains(&schema_name)
             }
             _ => true,
         }
     }
 
-    fn makes(&self, view: usize, ent: usize) -> bool {
-        let says = names::words(self.views[view].path.last_word()).first().is_some_and(|word| word == "create");
-        let row = match &self.views[view].seen.shape {
-            Shape::One { schema, .. } => self.ident(schema),
-            _ => return false,
-        };
-        says && self.ents[ent].idents.contains(&row)
+    fn is_named_create(&self, endpoint: usize, entity: usize) -> bool {
+        let Endpoint { path, answer, .. } = &self.endpoints[endpoint];
+        let AnswerShape::One { schema, .. } = &answer.shape else { return false };
+        let first_word = names::words(path.last_word()).into_iter().next().unwrap_or_default();
+        first_word == "create" && self.entities[entity].schema_names.contains(&self.schema_name(schema))
     }
 
-    /// What `chat.postMessage` and `chat.delete` say that they do: their names are all there is to tell by.
-    fn called_kind(&self, view: usize) -> Option<Kind> {
-        let View { path, op, .. } = &self.views[view];
-        let called = op.path.rsplit('/').next().is_some_and(|last| last.contains('.') && !last.contains('{'));
+    /// Returns the kind that a method such as `chat.postMessage` or `chat.delete` has by its name. Such APIs use `POST` for all
+    /// writes, so nothing else says the kind.
+    fn kind_of_method_name(&self, endpoint: usize) -> Option<Kind> {
+        let Endpoint { path, op, .. } = &self.endpoints[endpoint];
+        let last_segment = op.path.rsplit('/').next()?;
+        if !last_segment.contains('.') || last_segment.contains('{') {
+            return None;
+        }
         let words = names::words(path.last_word());
-        let first = words.first().filter(|_| called)?;
-        match first.as_str() {
+        match words.first()?.as_str() {
             "delete" if words.len() == 1 => Some(Kind::Delete),
             "update" | "edit" if words.len() == 1 => Some(Kind::Update),
             "create" | "open" | "insert" if words.len() == 1 => Some(Kind::Create),
@@ -217,98 +222,91 @@ impl<'a> Mapper<'_, 'a> {
         }
     }
 
-    fn creates(&self, view: usize, ent: usize) -> bool {
-        let words = names::words(self.views[view].op.id);
-        let otherwise = ["delete", "remove", "search", "query", "batch", "bulk", "export"];
-        let says =
-            words.iter().any(|word| matches!(word.as_str(), "create" | "add" | "insert" | "post" | "new" | "open"));
-        let not = words.iter().any(|word| otherwise.contains(&word.as_str()));
-        says || (!not && self.same_rows(view, ent)) || self.views[view].op.id.is_empty()
+    /// Returns whether a `POST` to a collection creates a row, by the words of its id and its answer.
+    fn creates(&self, endpoint: usize, entity: usize) -> bool {
+        let id = self.endpoints[endpoint].op.id;
+        let words = names::words(id);
+        let has_word = |known: &[&str]| words.iter().any(|word| known.contains(&word.as_str()));
+        let is_create = has_word(&["create", "add", "insert", "post", "new", "open"]);
+        let is_other = has_word(&["delete", "remove", "search", "query", "batch", "bulk", "export"]);
+        id.is_empty() || is_create || (!is_other && self.may_answer_with(endpoint, entity))
     }
 
-    /// What is read from a write's answer.
-    fn answer_of(&mut self, plan: &mut Plan) {
-        let (at, row) = match &self.views[plan.view].seen.shape {
-            Shape::One { at, schema } => (at.clone(), *schema),
-            _ => {
-                plan.silent = matches!(plan.kind, Kind::Create | Kind::Update);
-                return;
-            }
-        };
-        let Some(ent) = self.answered(plan, row) else {
-            plan.silent = matches!(plan.kind, Kind::Create | Kind::Update);
-            return;
-        };
-        plan.returns = (ent != plan.ent || plan.kind == Kind::Action || plan.kind == Kind::Delete).then_some(ent);
-        plan.rows = (!at.is_empty()).then_some(at);
+    /// Decides what the capability reads from its answer.
+    fn plan_answer(&mut self, plan: &mut PlannedCapability) {
+        let shape = self.endpoints[plan.endpoint].answer.shape.clone();
+        if let AnswerShape::One { path, schema } = shape
+            && let Some(entity) = self.answered_entity(plan, schema)
+        {
+            let is_other = entity != plan.entity || matches!(plan.kind, Kind::Action | Kind::Delete);
+            plan.returns = is_other.then_some(entity);
+            plan.rows = non_empty(&path);
+        } else {
+            plan.ignores_answer = matches!(plan.kind, Kind::Create | Kind::Update);
+        }
     }
 
-    fn answered(&mut self, plan: &Plan, row: &'a Value) -> Option<usize> {
+    /// Returns the entity of the answer's row. A new one is made for a row that no entity has.
+    fn answered_entity(&mut self, plan: &PlannedCapability, row: &'a Value) -> Option<usize> {
         if plan.kind == Kind::Delete {
             return None;
         }
-        let asked = |ent: usize, part: &Part| {
-            let of_instance = plan.instance && ent == plan.ent;
-            of_instance || plan.holes.contains(&part.name)
+        let fits = |entity: usize| {
+            let known = &self.entities[entity];
+            let is_in_request =
+                |part: &KeyPart| (plan.on_row && entity == plan.entity) || plan.holes.contains(&part.name);
+            known.extra_fields.is_empty() && known.key.iter().all(|part| is_in_request(part) || self.row_has(row, part))
         };
-        let fits = |ent: usize| {
-            let own = &self.ents[ent];
-            own.extra.is_empty()
-                && own.parts.iter().all(|part| asked(ent, part) || self.holds(row, &part.place, &part.name))
-        };
-        let ident = self.ident(row);
-        let own = &self.ents[plan.ent];
-        let same = own.idents.contains(&ident) || own.rows.iter().any(|known| std::ptr::eq(*known, row));
-        if same && fits(plan.ent) {
-            return Some(plan.ent);
+        let schema_name = self.schema_name(row);
+        let own = &self.entities[plan.entity];
+        let has_own_rows =
+            own.schema_names.contains(&schema_name) || own.row_schemas.iter().any(|known| std::ptr::eq(*known, row));
+        if has_own_rows && fits(plan.entity) {
+            return Some(plan.entity);
         }
-        let known = self.by_ident.get(&ident).cloned().unwrap_or_default();
-        if let Some(ent) = known.into_iter().find(|ent| fits(*ent)) {
-            return Some(ent);
+        let mut with_rows = self.by_schema_name.get(&schema_name).into_iter().flatten().copied();
+        if let Some(entity) = with_rows.find(|entity| fits(*entity)) {
+            return Some(entity);
         }
-        if ident.is_empty()
+        if schema_name.is_empty()
             && matches!(plan.kind, Kind::Create | Kind::Update)
-            && fits(plan.ent)
-            && self.alike(plan.ent, row)
+            && fits(plan.entity)
+            && self.shares_most_properties(plan.entity, row)
         {
-            self.add_row(plan.ent, row);
-            return Some(plan.ent);
+            self.add_row_schema(plan.entity, row);
+            return Some(plan.entity);
         }
-        self.result_entity(plan, row)
+        self.add_result_entity(plan, row)
     }
 
-    /// Whether a row without a name has most of what the entity's rows have.
-    pub(super) fn alike(&self, ent: usize, row: &'a Value) -> bool {
-        let Some(known) = self.ents[ent].rows.first() else { return false };
-        let (known, new) = (self.reader.object(known), self.reader.object(row));
+    /// Returns whether a row has at least half of its properties in common with the entity's rows.
+    pub(super) fn shares_most_properties(&self, entity: usize, row: &'a Value) -> bool {
+        let Some(known) = self.entities[entity].row_schemas.first() else { return false };
+        let known = self.reader.object(known);
+        let new = self.reader.object(row);
         let shared = new.props.keys().filter(|name| known.props.contains_key(*name)).count();
         shared * 2 >= new.props.len().max(1)
     }
 
-    /// What an action answers with, where that is more than a word of success.
-    fn result_entity(&mut self, plan: &Plan, row: &'a Value) -> Option<usize> {
-        let says =
+    /// Adds an entity for the answer of a write, where that is more than a word of success.
+    fn add_result_entity(&mut self, plan: &PlannedCapability, row: &'a Value) -> Option<usize> {
+        let status_words =
             ["ok", "success", "message", "status", "error", "code", "errors", "result", "detail", "msg", "warnings"];
         let object = self.reader.object(row);
-        let more = object.props.keys().filter(|name| !says.contains(&names::snake(name).as_str())).count();
-        if more == 0 {
+        if object.props.keys().all(|name| status_words.contains(&names::snake(name).as_str())) {
             return None;
         }
-        let ident = self.ident(row);
-        let stem: Vec<String> = if ident.is_empty() {
-            let verb = names::words(&plan.verb);
-            names::words(&self.ents[plan.ent].name)
-                .into_iter()
-                .chain(verb)
-                .chain(["result".to_owned()])
-                .take(5)
-                .collect()
+        let schema_name = self.schema_name(row);
+        let stem: Vec<String> = if schema_name.is_empty() {
+            let entity_words = names::words(&self.entities[plan.entity].name);
+            let words = entity_words.into_iter().chain(names::words(&plan.verb)).chain(["result".to_owned()]);
+            words.take(5).collect()
         } else {
-            names::words(&ident)
+            names::words(&schema_name)
         };
-        let name = self.name_entity(&stem, plan.view);
-        let ent = self.add(plan.view, name, None, vec![Self::served()]);
-        self.add_row(ent, row);
-        Some(ent)
+        let name = self.name_entity(&stem, plan.endpoint);
+        let entity = self.add_entity(plan.endpoint, name, None, vec![KeyPart::answer_date()]);
+        self.add_row_schema(entity, row);
+        Some(entity)
     }
 }

@@ -1,10 +1,13 @@
-//! One operation, the same for Swagger 2.0 and OpenAPI 3: its parameters, its body, its answer.
-//! Invariant: what is missing or of the wrong type is as if it were not there; nothing here fails.
+//! One operation, the same for Swagger 2.0 and OpenAPI 3: its parameters, its body and its answer.
+//! Invariant: nothing here fails. A part that has the wrong type counts as missing.
 
 use serde_json::{Map, Value};
 
 use super::Spec;
 
+const NO_BODY: &str = "it answers with no body";
+
+/// The method of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
     Get,
@@ -12,31 +15,35 @@ pub enum Verb {
     Put,
     Patch,
     Delete,
-    /// HEAD, OPTIONS, TRACE.
+    /// A method that no catalog can call: HEAD, OPTIONS or TRACE.
     Other(&'static str),
 }
 
+/// The part of a request that carries a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum In {
+pub enum ParamLocation {
     Path,
     Query,
     Header,
     Cookie,
 }
 
+/// A parameter outside of the body.
 #[derive(Debug, Clone)]
 pub struct Param<'a> {
     pub name: &'a str,
-    pub place: In,
+    pub location: ParamLocation,
     pub required: bool,
     pub schema: &'a Value,
-    /// `form`, `deepObject`, … or Swagger 2.0's `csv`, `multi`, …
+    /// How several values travel: `form`, `deepObject`, … or Swagger 2.0's `csv`, `multi`, …
     pub style: &'a str,
+    /// Whether each of several values is a pair of its own.
     pub explode: bool,
-    pub about: &'a str,
+    pub description: &'a str,
     pub deprecated: bool,
 }
 
+/// A field of a form.
 #[derive(Debug, Clone, Copy)]
 pub struct FormField<'a> {
     pub name: &'a str,
@@ -45,22 +52,35 @@ pub struct FormField<'a> {
 }
 
 #[derive(Debug, Clone)]
-pub enum Body<'a> {
+pub enum RequestBody<'a> {
     None,
-    Content { media: &'a str, schema: &'a Value, required: bool },
-    Form { multipart: bool, fields: Vec<FormField<'a>> },
+    /// A body of this media type.
+    Content {
+        media: &'a str,
+        schema: &'a Value,
+        required: bool,
+    },
+    /// Swagger 2.0's fields of a form. A form of OpenAPI 3 is a content.
+    Form {
+        multipart: bool,
+        fields: Vec<FormField<'a>>,
+    },
 }
 
+/// The answer to a call that succeeds.
 #[derive(Debug, Clone, Copy)]
-pub enum Answer<'a> {
+pub enum DeclaredAnswer<'a> {
+    /// JSON of this schema.
     Json(&'a Value),
-    /// Something, the specification does not say what.
-    Unsaid,
-    /// Not JSON.
-    Other(&'a str),
+    /// The specification does not say what the answer holds.
+    Undeclared,
+    /// A media type that is not JSON.
+    NotJson(&'a str),
+    /// No body; the reason for the report.
     Empty(&'a str),
 }
 
+/// An operation as the specification declares it.
 #[derive(Debug)]
 pub struct Operation<'a> {
     pub path: &'a str,
@@ -71,12 +91,13 @@ pub struct Operation<'a> {
     pub tags: Vec<&'a str>,
     pub deprecated: bool,
     pub params: Vec<Param<'a>>,
-    pub body: Body<'a>,
-    pub answer: Answer<'a>,
+    pub body: RequestBody<'a>,
+    pub answer: DeclaredAnswer<'a>,
     /// Whether the answer has a `Link` header.
-    pub links: bool,
-    /// Its own `servers`, or those of its path.
+    pub has_link_header: bool,
+    /// The `servers` of the operation itself, or of its path.
     pub servers: Option<&'a Value>,
+    /// The `security` of the operation itself. Without it, that of the specification counts.
     pub security: Option<&'a Value>,
 }
 
@@ -108,7 +129,7 @@ impl Verb {
 }
 
 impl Operation<'_> {
-    /// `GET /tickets/{number}`
+    /// Returns the method and path, as the report names an operation: `GET /tickets/{number}`.
     pub fn label(&self) -> String {
         let path: String = self.path.chars().take(200).collect();
         format!("{} {path}", self.verb.word())
@@ -139,8 +160,8 @@ impl Spec {
     }
 
     fn operation<'a>(&'a self, path: &'a str, verb: Verb, item: &'a Value, operation: &'a Value) -> Operation<'a> {
-        let declared = self.declared(item, operation);
-        let (answer, links) = self.answer(operation);
+        let declared = self.declared_params(item, operation);
+        let (answer, has_link_header) = self.answer(operation);
         Operation {
             path,
             verb,
@@ -152,14 +173,14 @@ impl Spec {
             params: declared.iter().filter_map(|param| self.param(param)).collect(),
             body: self.body(operation, &declared),
             answer,
-            links,
+            has_link_header,
             servers: operation.get("servers").or_else(|| item.get("servers")),
             security: operation.get("security"),
         }
     }
 
-    /// The operation's own parameters, and those of its path that it does not declare again.
-    fn declared<'a>(&'a self, item: &'a Value, operation: &'a Value) -> Vec<&'a Value> {
+    /// Returns the operation's own parameters, and those of its path that it does not declare again.
+    fn declared_params<'a>(&'a self, item: &'a Value, operation: &'a Value) -> Vec<&'a Value> {
         let mut out: Vec<&Value> = list(operation, "parameters").map(|p| self.follow(p)).collect();
         for param in list(item, "parameters").map(|p| self.follow(p)) {
             let same = |other: &&Value| other.get("name") == param.get("name") && other.get("in") == param.get("in");
@@ -171,11 +192,11 @@ impl Spec {
     }
 
     fn param<'a>(&'a self, param: &'a Value) -> Option<Param<'a>> {
-        let place = match text(param, "in") {
-            "path" => In::Path,
-            "query" => In::Query,
-            "header" => In::Header,
-            "cookie" => In::Cookie,
+        let location = match text(param, "in") {
+            "path" => ParamLocation::Path,
+            "query" => ParamLocation::Query,
+            "header" => ParamLocation::Header,
+            "cookie" => ParamLocation::Cookie,
             _ => return None,
         };
         let name = param.get("name").and_then(Value::as_str).filter(|name| !name.is_empty())?;
@@ -183,51 +204,54 @@ impl Spec {
         let schema = match (param.get("schema"), content) {
             (Some(schema), _) => schema,
             (None, Some(content)) => content.get("schema").unwrap_or(&Value::Null),
-            // Swagger 2.0 says the type beside the name.
+            // Swagger 2.0 declares the type beside the name.
             (None, None) => param,
         };
-        let style = if self.old { text(param, "collectionFormat") } else { text(param, "style") };
+        let style = if self.is_swagger { text(param, "collectionFormat") } else { text(param, "style") };
         let explode = param.get("explode").and_then(Value::as_bool);
         let form = style.is_empty() || style == "form";
         Some(Param {
             name,
-            place,
-            required: place == In::Path || param.get("required").and_then(Value::as_bool).unwrap_or(false),
+            location,
+            // A path without the value of a hole would be another path.
+            required: location == ParamLocation::Path
+                || param.get("required").and_then(Value::as_bool).unwrap_or(false),
             schema,
             style,
-            explode: explode.unwrap_or(!self.old && form && place == In::Query),
-            about: text(param, "description"),
+            explode: explode.unwrap_or(!self.is_swagger && form && location == ParamLocation::Query),
+            description: text(param, "description"),
             deprecated: param.get("deprecated").and_then(Value::as_bool).unwrap_or(false),
         })
     }
 
-    fn body<'a>(&'a self, operation: &'a Value, declared: &[&'a Value]) -> Body<'a> {
-        if self.old {
-            return self.old_body(operation, declared);
+    fn body<'a>(&'a self, operation: &'a Value, declared: &[&'a Value]) -> RequestBody<'a> {
+        if self.is_swagger {
+            return self.swagger_body(operation, declared);
         }
-        let Some(body) = operation.get("requestBody").map(|body| self.follow(body)) else { return Body::None };
+        let Some(body) = operation.get("requestBody").map(|body| self.follow(body)) else { return RequestBody::None };
         let required = body.get("required").and_then(Value::as_bool).unwrap_or(false);
-        let Some(content) = body.get("content").and_then(Value::as_object) else { return Body::None };
-        match best(content) {
+        let Some(content) = body.get("content").and_then(Value::as_object) else { return RequestBody::None };
+        match preferred_content(content) {
             Some((media, value)) => {
                 let schema = self.follow(value).get("schema").unwrap_or(&Value::Null);
-                Body::Content { media, schema, required }
+                RequestBody::Content { media, schema, required }
             }
-            None => Body::None,
+            None => RequestBody::None,
         }
     }
 
-    fn consumes<'a>(&'a self, operation: &'a Value, key: &str) -> Vec<&'a str> {
+    /// Returns Swagger 2.0's `consumes` or `produces` of an operation, which may be said for the whole specification.
+    fn media_types<'a>(&'a self, operation: &'a Value, key: &str) -> Vec<&'a str> {
         let own = operation.get(key).and_then(Value::as_array);
-        let all = own.or_else(|| self.root().get(key).and_then(Value::as_array));
-        all.into_iter().flatten().filter_map(Value::as_str).collect()
+        let media_types = own.or_else(|| self.root().get(key).and_then(Value::as_array));
+        media_types.into_iter().flatten().filter_map(Value::as_str).collect()
     }
 
-    fn old_body<'a>(&'a self, operation: &'a Value, declared: &[&'a Value]) -> Body<'a> {
-        let consumes = self.consumes(operation, "consumes");
+    fn swagger_body<'a>(&'a self, operation: &'a Value, declared: &[&'a Value]) -> RequestBody<'a> {
+        let consumes = self.media_types(operation, "consumes");
         if let Some(body) = declared.iter().find(|param| text(param, "in") == "body") {
             let media = consumes.iter().find(|media| is_json(media)).or(consumes.first()).copied();
-            return Body::Content {
+            return RequestBody::Content {
                 media: media.unwrap_or("application/json"),
                 schema: body.get("schema").unwrap_or(&Value::Null),
                 required: body.get("required").and_then(Value::as_bool).unwrap_or(false),
@@ -243,77 +267,78 @@ impl Spec {
             })
             .collect();
         if fields.is_empty() {
-            return Body::None;
+            return RequestBody::None;
         }
-        let file = fields.iter().any(|field| text(field.schema, "type") == "file");
-        let multipart = file || consumes.first().is_some_and(|media| media.starts_with("multipart/"));
-        Body::Form { multipart, fields }
+        let has_file = fields.iter().any(|field| text(field.schema, "type") == "file");
+        let multipart = has_file || consumes.first().is_some_and(|media| media.starts_with("multipart/"));
+        RequestBody::Form { multipart, fields }
     }
 
-    fn answer<'a>(&'a self, operation: &'a Value) -> (Answer<'a>, bool) {
+    /// Returns the answer of the first success that is JSON, else of the first success; and `true` if it has a `Link` header.
+    fn answer<'a>(&'a self, operation: &'a Value) -> (DeclaredAnswer<'a>, bool) {
         let Some(responses) = operation.get("responses").and_then(Value::as_object) else {
-            return (Answer::Unsaid, false);
+            return (DeclaredAnswer::Undeclared, false);
         };
-        let good = |code: &str| code.starts_with('2');
-        let mut codes: Vec<&String> = responses.keys().filter(|code| good(code)).collect();
+        let mut codes: Vec<&String> = responses.keys().filter(|code| code.starts_with('2')).collect();
         codes.sort_unstable();
-        codes.extend(responses.keys().filter(|code| *code == "default").filter(|_| codes_are_few(responses)));
-        let mut first: Option<(Answer<'a>, bool)> = None;
+        // `default` describes success only where no code does.
+        if codes.is_empty() {
+            codes.extend(responses.keys().filter(|code| *code == "default"));
+        }
+        let mut first: Option<(DeclaredAnswer<'a>, bool)> = None;
         for code in codes {
             let Some(response) = responses.get(code).map(|response| self.follow(response)) else { continue };
-            let links = response.get("headers").and_then(Value::as_object);
-            let links = links.is_some_and(|headers| headers.keys().any(|name| name.eq_ignore_ascii_case("link")));
+            let headers = response.get("headers").and_then(Value::as_object);
+            let has_link = headers.is_some_and(|headers| headers.keys().any(|name| name.eq_ignore_ascii_case("link")));
             let answer = self.content(operation, code, response);
-            if matches!(answer, Answer::Json(_)) {
-                return (answer, links);
+            if matches!(answer, DeclaredAnswer::Json(_)) {
+                return (answer, has_link);
             }
-            first.get_or_insert((answer, links));
+            first.get_or_insert((answer, has_link));
         }
-        let redirect = responses.keys().any(|code| code.starts_with('3'));
-        let nothing = if redirect { "it answers with a redirect" } else { "it answers with no body" };
-        first.unwrap_or((if responses.is_empty() { Answer::Unsaid } else { Answer::Empty(nothing) }, false))
+        let redirects = responses.keys().any(|code| code.starts_with('3'));
+        let reason = if redirects { "it answers with a redirect" } else { NO_BODY };
+        let without_success =
+            if responses.is_empty() { DeclaredAnswer::Undeclared } else { DeclaredAnswer::Empty(reason) };
+        first.unwrap_or((without_success, false))
     }
 
-    fn content<'a>(&'a self, operation: &'a Value, code: &str, response: &'a Value) -> Answer<'a> {
-        let silent = matches!(code, "204" | "205" | "202" | "201");
-        let nothing = "it answers with no body";
-        if self.old {
-            let produces = self.consumes(operation, "produces");
+    fn content<'a>(&'a self, operation: &'a Value, code: &str, response: &'a Value) -> DeclaredAnswer<'a> {
+        // These codes are often sent without a body, so a response without content means that there is none.
+        let may_be_empty = matches!(code, "204" | "205" | "202" | "201");
+        if self.is_swagger {
+            let produces = self.media_types(operation, "produces");
             return match response.get("schema") {
-                Some(schema) if text(schema, "type") == "file" => Answer::Other("a file"),
+                Some(schema) if text(schema, "type") == "file" => DeclaredAnswer::NotJson("a file"),
                 Some(schema) if produces.is_empty() || produces.iter().any(|media| is_json(media)) => {
-                    Answer::Json(schema)
+                    DeclaredAnswer::Json(schema)
                 }
-                Some(_) => Answer::Other(produces.first().copied().unwrap_or_default()),
-                None if silent => Answer::Empty(nothing),
-                None => Answer::Unsaid,
+                Some(_) => DeclaredAnswer::NotJson(produces.first().copied().unwrap_or_default()),
+                None if may_be_empty => DeclaredAnswer::Empty(NO_BODY),
+                None => DeclaredAnswer::Undeclared,
             };
         }
         let Some(content) = response.get("content").and_then(Value::as_object).filter(|c| !c.is_empty()) else {
-            return if silent { Answer::Empty(nothing) } else { Answer::Unsaid };
+            return if may_be_empty { DeclaredAnswer::Empty(NO_BODY) } else { DeclaredAnswer::Undeclared };
         };
         match content.iter().find(|(media, _)| is_json(media)) {
             Some((_, value)) => match self.follow(value).get("schema") {
-                Some(schema) => Answer::Json(schema),
-                None => Answer::Unsaid,
+                Some(schema) => DeclaredAnswer::Json(schema),
+                None => DeclaredAnswer::Undeclared,
             },
-            None => Answer::Other(content.keys().next().map(String::as_str).unwrap_or_default()),
+            None => DeclaredAnswer::NotJson(content.keys().next().map(String::as_str).unwrap_or_default()),
         }
     }
 }
 
-/// `default` describes success only where no code does.
-fn codes_are_few(responses: &Map<String, Value>) -> bool {
-    !responses.keys().any(|code| code.starts_with('2'))
+/// Returns whether a media type is JSON, or any type.
+fn is_json(media: &str) -> bool {
+    let essence = media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    essence.ends_with("json") || essence == "*/*" || essence == "application/*"
 }
 
-pub fn is_json(media: &str) -> bool {
-    let kind = media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    kind.ends_with("json") || kind == "*/*" || kind == "application/*"
-}
-
-/// The content that a catalog can send best.
-fn best(content: &Map<String, Value>) -> Option<(&str, &Value)> {
+/// Returns the content that a catalog can send best.
+fn preferred_content(content: &Map<String, Value>) -> Option<(&str, &Value)> {
     let rank = |media: &str| match media.split(';').next().unwrap_or_default().trim() {
         "application/json" => 0,
         media if is_json(media) => 1,

@@ -1,5 +1,5 @@
-//! Schemas, seen as what a catalog asks of them: an object's properties, an array's items, a scalar's kind.
-//! Invariant: a ring of references ends at the second visit; nothing is copied, and each object is flattened once.
+//! Questions about a schema: the properties of an object, the items of an array, the kind of a scalar, the name of a reference.
+//! Invariant: a cycle of references ends at the second visit. Nothing is copied, and each object is flattened once.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -11,19 +11,20 @@ use serde_json::Value;
 
 use super::Spec;
 
-/// `allOf` inside `allOf`.
+/// The depth of `allOf` inside `allOf`.
 const MAX_DEPTH: usize = 12;
 
-/// Properties of one object; the largest real ones have some hundreds.
+/// The number of properties of one object; the largest real ones have some hundreds.
 const MAX_PROPS: usize = 2_000;
 
+/// One property of an object.
 #[derive(Debug, Clone, Copy)]
 pub struct Prop<'a> {
     pub schema: &'a Value,
     pub required: bool,
 }
 
-/// An object with everything that `allOf`, `oneOf` and `anyOf` add to it.
+/// The properties of an object with everything that `allOf`, `oneOf` and `anyOf` add to it.
 #[derive(Debug, Default)]
 pub struct Object<'a> {
     pub props: IndexMap<&'a str, Prop<'a>>,
@@ -37,33 +38,50 @@ pub enum Scalar {
     Boolean,
 }
 
-pub struct Reader<'a> {
+impl Scalar {
+    /// Returns the scalar of a `type`.
+    fn of_kind(kind: &str) -> Option<Self> {
+        Some(match kind {
+            "string" => Self::Text,
+            "integer" => Self::Integer,
+            "number" => Self::Number,
+            "boolean" => Self::Boolean,
+            _ => return None,
+        })
+    }
+}
+
+/// Answers questions about the schemas of one specification, and remembers what is asked often. Schemas are identified by their
+/// address in memory, since the specification does not move.
+pub struct SchemaReader<'a> {
     pub spec: &'a Spec,
-    flat: RefCell<HashMap<usize, Rc<Object<'a>>>>,
-    /// What a schema is, by its place in memory: the same few are asked for again and again.
+    /// Flattened objects by the address of their opened schema.
+    objects: RefCell<HashMap<usize, Rc<Object<'a>>>>,
+    /// Opened schemas by the address of the schema. The importer asks for the same few again and again.
     opened: RefCell<FxHashMap<usize, &'a Value>>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> SchemaReader<'a> {
     pub fn new(spec: &'a Spec) -> Self {
-        Self { spec, flat: RefCell::default(), opened: RefCell::default() }
+        Self { spec, objects: RefCell::default(), opened: RefCell::default() }
     }
 
-    /// The schema itself: references followed, wrappers of one (`allOf` of one, `oneOf` of one and null) opened.
+    /// Returns the schema that is meant: references are followed, and wrappers of one schema (`allOf` of one, `oneOf` of one and
+    /// null) are opened.
     pub fn open(&self, schema: &'a Value) -> &'a Value {
         let id = std::ptr::from_ref(schema) as usize;
         if let Some(known) = self.opened.borrow().get(&id) {
             return known;
         }
-        let opened = self.opened_now(schema);
+        let opened = self.open_uncached(schema);
         self.opened.borrow_mut().insert(id, opened);
         opened
     }
 
-    fn opened_now(&self, schema: &'a Value) -> &'a Value {
+    fn open_uncached(&self, schema: &'a Value) -> &'a Value {
         let mut at = self.spec.follow(schema);
         for _ in 0..MAX_DEPTH {
-            match self.inner(at) {
+            match self.only_inner(at) {
                 Some(inner) => at = self.spec.follow(inner),
                 None => break,
             }
@@ -71,7 +89,8 @@ impl<'a> Reader<'a> {
         at
     }
 
-    fn inner(&self, at: &'a Value) -> Option<&'a Value> {
+    /// Returns the only schema that this one wraps.
+    fn only_inner(&self, at: &'a Value) -> Option<&'a Value> {
         if at.get("properties").is_some() {
             return None;
         }
@@ -85,9 +104,9 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What `oneOf` or `anyOf` offer beside null.
+    /// Returns the alternatives of `oneOf` or `anyOf` without null.
     pub fn arms(&self, at: &'a Value) -> Vec<&'a Value> {
-        let list = at.get("oneOf").or_else(|| at.get("anyOf")).or_else(|| lost_arms(at)).and_then(Value::as_array);
+        let list = at.get("oneOf").or_else(|| at.get("anyOf")).or_else(|| misplaced_arms(at)).and_then(Value::as_array);
         let is_null = |arm: &Value| {
             let arm = self.spec.follow(arm);
             arm.get("type").and_then(Value::as_str) == Some("null")
@@ -96,12 +115,12 @@ impl<'a> Reader<'a> {
         list.into_iter().flatten().filter(|arm| !is_null(arm)).take(64).collect()
     }
 
-    /// The name that the schema has in the specification, where it is a reference or a wrapper of one.
-    pub fn ident(&self, schema: &'a Value) -> Option<&'a str> {
+    /// Returns the name that the specification gives to the schema, where it is a reference or a wrapper of one.
+    pub fn schema_name(&self, schema: &'a Value) -> Option<&'a str> {
         let mut at = schema;
         for _ in 0..MAX_DEPTH {
             if let Some(reference) = at.get("$ref").and_then(Value::as_str) {
-                // A name for nothing but another reference is that other.
+                // A schema that is nothing but a reference is an alias of its target.
                 let target = self.spec.root().pointer(reference.strip_prefix('#')?)?;
                 match target.get("$ref") {
                     Some(_) => at = target,
@@ -118,12 +137,13 @@ impl<'a> Reader<'a> {
         None
     }
 
-    /// Its type, where it says one; of several the first that is not null.
-    pub fn kind(&self, opened: &'a Value) -> Option<&'a str> {
+    /// Returns the `type` of an opened schema, or the type that its other keys imply. Of several types, the first that is not null
+    /// counts.
+    fn kind(&self, opened: &'a Value) -> Option<&'a str> {
         match opened.get("type") {
             Some(Value::String(kind)) => Some(kind),
             Some(Value::Array(kinds)) => kinds.iter().filter_map(Value::as_str).find(|kind| *kind != "null"),
-            _ if opened.get("items").is_some_and(Value::is_object) && lost_arms(opened).is_none() => Some("array"),
+            _ if opened.get("items").is_some_and(Value::is_object) && misplaced_arms(opened).is_none() => Some("array"),
             _ if opened.get("properties").is_some() || opened.get("allOf").is_some() => Some("object"),
             _ => match opened.get("enum").and_then(|e| e.get(0)) {
                 Some(Value::String(_)) => Some("string"),
@@ -145,58 +165,47 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Returns the schema of an array's items.
     pub fn items(&self, schema: &'a Value) -> Option<&'a Value> {
         let opened = self.open(schema);
         (self.kind(opened) == Some("array")).then(|| opened.get("items").unwrap_or(&Value::Null))
     }
 
+    /// Returns the kind of a scalar, or the one kind of all alternatives.
     pub fn scalar(&self, schema: &'a Value) -> Option<Scalar> {
         let opened = self.open(schema);
         if let Some(kind) = self.kind(opened) {
-            return Some(match kind {
-                "string" => Scalar::Text,
-                "integer" => Scalar::Integer,
-                "number" => Scalar::Number,
-                "boolean" => Scalar::Boolean,
-                _ => return None,
-            });
+            return Scalar::of_kind(kind);
         }
-        let arms = self.arms(opened);
-        let mut kinds = arms.iter().map(|arm| self.kind(self.open(arm)));
-        let first = kinds.next()??;
-        let of = |kind| match kind {
-            "string" => Some(Scalar::Text),
-            "integer" => Some(Scalar::Integer),
-            "number" => Some(Scalar::Number),
-            "boolean" => Some(Scalar::Boolean),
-            _ => None,
-        };
-        let first = of(first)?;
-        let rest: Option<Vec<Scalar>> = kinds.map(|kind| of(kind?)).collect();
-        rest.filter(|rest| rest.iter().all(|other| *other == first)).map(|_| first)
+        let mut scalars = self.arms(opened).into_iter().map(|arm| Scalar::of_kind(self.kind(self.open(arm))?));
+        let first = scalars.next()??;
+        scalars.all(|scalar| scalar == Some(first)).then_some(first)
     }
 
-    /// Whether it says nothing about what it describes.
+    /// Returns whether the schema says nothing about its values.
     pub fn is_any(&self, schema: &'a Value) -> bool {
         let opened = self.open(schema);
-        let says = ["type", "properties", "items", "allOf", "oneOf", "anyOf", "enum"];
-        !says.iter().any(|key| opened.get(key).is_some())
+        let keys = ["type", "properties", "items", "allOf", "oneOf", "anyOf", "enum"];
+        !keys.iter().any(|key| opened.get(key).is_some())
     }
 
+    /// Returns the properties of an object; none for anything else.
     pub fn object(&self, schema: &'a Value) -> Rc<Object<'a>> {
         let opened = self.open(schema);
         let id = std::ptr::from_ref(opened) as usize;
-        if let Some(known) = self.flat.borrow().get(&id) {
+        if let Some(known) = self.objects.borrow().get(&id) {
             return known.clone();
         }
         let mut object = Object::default();
         self.flatten(opened, &mut object, &mut Vec::new(), true);
         let object = Rc::new(object);
-        self.flat.borrow_mut().insert(id, object.clone());
+        self.objects.borrow_mut().insert(id, object.clone());
         object
     }
 
-    fn flatten(&self, at: &'a Value, into: &mut Object<'a>, within: &mut Vec<usize>, sure: bool) {
+    /// Adds the properties of a schema and of its parts. `within` holds the schemas on the way here, so that a cycle ends.
+    /// `certain` is false inside of one of several alternatives, whose required properties may be absent.
+    fn flatten(&self, at: &'a Value, into: &mut Object<'a>, within: &mut Vec<usize>, certain: bool) {
         let at = self.spec.follow(at);
         let id = std::ptr::from_ref(at) as usize;
         if within.len() > MAX_DEPTH || within.contains(&id) || into.props.len() > MAX_PROPS {
@@ -204,35 +213,35 @@ impl<'a> Reader<'a> {
         }
         within.push(id);
         for part in at.get("allOf").and_then(Value::as_array).into_iter().flatten() {
-            self.flatten(part, into, within, sure);
+            self.flatten(part, into, within, certain);
         }
         let required: Vec<&str> =
             at.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
         for (name, schema) in at.get("properties").and_then(Value::as_object).into_iter().flatten() {
-            let prop = Prop { schema, required: sure && required.contains(&name.as_str()) };
+            let prop = Prop { schema, required: certain && required.contains(&name.as_str()) };
             let known = into.props.entry(name).or_insert(prop);
             known.required |= prop.required;
-            // The later and more special one says more, unless it says nothing.
+            // A later schema of the same property is more special, unless it says nothing.
             if !self.is_any(schema) {
                 known.schema = schema;
             }
         }
-        for name in required.iter().filter(|_| sure) {
+        for name in required.iter().filter(|_| certain) {
             if let Some(prop) = into.props.get_mut(name) {
                 prop.required = true;
             }
         }
         let alternatives = self.arms(at);
-        let sure = sure && alternatives.len() == 1;
+        let certain = certain && alternatives.len() == 1;
         for arm in alternatives {
-            self.flatten(arm, into, within, sure);
+            self.flatten(arm, into, within, certain);
         }
         within.pop();
     }
 }
 
-/// Several schemas as the items of nothing: written by a converter that lost where they were from.
-fn lost_arms(at: &Value) -> Option<&Value> {
+/// Returns alternatives that stand under `items` of a schema that is no array. Some converters write them so.
+fn misplaced_arms(at: &Value) -> Option<&Value> {
     if at.get("type").is_some() {
         return None;
     }

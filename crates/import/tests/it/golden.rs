@@ -1,4 +1,4 @@
-//! Small specifications and the drafts made of them, as files: tests/import/NAME.yaml and NAME.catalog.yaml.
+//! Golden drafts of small specifications: tests/import/NAME.yaml gives NAME.catalog.yaml.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/import")
 }
 
-fn made(path: &Path) -> Result<Import, ImportError> {
+fn import_file(path: &Path) -> Result<Import, ImportError> {
     let bytes = std::fs::read(path).unwrap();
     let options = Options::default();
     match path.extension().and_then(|end| end.to_str()) {
@@ -17,10 +17,10 @@ fn made(path: &Path) -> Result<Import, ImportError> {
     }
 }
 
-/// The draft, and below it what became of the rest.
-fn shown(made: &Import) -> String {
-    let report = &made.report;
-    let mut out = made.text.clone();
+/// Returns the draft, and below it the report as comments.
+fn draft_with_report(import: &Import) -> String {
+    let report = &import.report;
+    let mut out = import.text.clone();
     out.push_str(&format!(
         "# {} of {} operations, {} deprecated, {} relations, {} references\n",
         report.mapped,
@@ -29,8 +29,8 @@ fn shown(made: &Import) -> String {
         report.relations,
         report.references
     ));
-    for one in &report.unmapped {
-        out.push_str(&format!("# not mapped: {}: {}\n", one.operation, one.why));
+    for unmapped in &report.unmapped {
+        out.push_str(&format!("# not mapped: {}: {}\n", unmapped.operation, unmapped.why));
     }
     for guess in &report.guesses {
         out.push_str(&format!("# guess: {}: {}\n", guess.at, guess.what));
@@ -39,7 +39,7 @@ fn shown(made: &Import) -> String {
 }
 
 #[test]
-fn golden_drafts() {
+fn each_specification_gives_its_golden_draft() {
     let mut count = 0;
     for entry in std::fs::read_dir(folder()).unwrap() {
         let path = entry.unwrap().path();
@@ -48,20 +48,20 @@ fn golden_drafts() {
             continue;
         }
         count += 1;
-        let made = made(&path).unwrap_or_else(|error| panic!("{name}: {error}"));
-        let wanted = path.with_extension("catalog.yaml");
-        let text = shown(&made);
+        let import = import_file(&path).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let golden_path = path.with_extension("catalog.yaml");
+        let text = draft_with_report(&import);
         if std::env::var_os("UPDATE").is_some() {
-            std::fs::write(&wanted, &text).unwrap();
+            std::fs::write(&golden_path, &text).unwrap();
         }
-        let kept = std::fs::read_to_string(&wanted).unwrap_or_default();
-        assert!(kept == text, "{name} gives another draft; run `make golden` and read the diff");
+        let golden = std::fs::read_to_string(&golden_path).unwrap_or_default();
+        assert!(golden == text, "{name} gives another draft; run `make golden` and read the diff");
     }
     assert!(count >= 4, "{count}");
 }
 
 #[test]
-fn a_part_of_a_specification() {
+fn only_selected_operations_are_imported() {
     let bytes = std::fs::read(folder().join("tracker.yaml")).unwrap();
     let only = Options { only: Some("/people*".to_owned()), name: Some("people".to_owned()), ..Options::default() };
     let made = import::openapi(&bytes, &only).unwrap();
@@ -71,10 +71,10 @@ fn a_part_of_a_specification() {
 }
 
 #[test]
-fn where_a_specification_was_fetched_is_where_its_api_is() {
+fn a_relative_server_is_resolved_against_the_url_of_the_specification() {
     let text = r#"{"openapi": "3.0.0", "info": {"title": "T"}, "servers": [{"url": "/v2"}], "paths": {}}"#;
     let from = Options { from: Some("https://api.test/docs/openapi.json".to_owned()), ..Options::default() };
     let made = import::openapi(text.as_bytes(), &from).unwrap();
     assert_eq!((made.catalog.origin.as_str(), made.catalog.base_path.as_str()), ("https://api.test", "/v2"));
-    assert!(made.report.share() < f64::EPSILON, "nothing was mapped of nothing");
+    assert!(made.report.share() < f64::EPSILON, "a specification without operations has no share");
 }

@@ -1,4 +1,5 @@
-//! Specifications that mean harm or are broken: a draft that loads, or an error that says why; never a panic, never for long.
+//! Hostile and broken specifications: each gives a draft that loads or an error that says why, without a panic and in bounded
+//! time.
 
 use std::time::{Duration, Instant};
 
@@ -22,7 +23,7 @@ fn get(schema: Value) -> Value {
 }
 
 #[test]
-fn what_is_no_specification_says_what_it_is() {
+fn a_text_that_is_no_specification_has_a_stable_error_code() {
     let code = |text: &str| import(text).unwrap_err().code();
     assert_eq!(code(""), "not_openapi");
     assert_eq!(code("{"), "not_json");
@@ -39,7 +40,7 @@ fn what_is_no_specification_says_what_it_is() {
 }
 
 #[test]
-fn rings_end() {
+fn cyclic_references_end() {
     let mut spec: Value =
         serde_json::from_str(&with_paths(json!({"/a/{x}": get(json!({"$ref": "#/components/schemas/A"}))}))).unwrap();
     spec["components"] = json!({"schemas": {
@@ -55,7 +56,7 @@ fn rings_end() {
 }
 
 #[test]
-fn a_hundred_thousand_operations_are_bounded() {
+fn a_hundred_thousand_operations_are_mapped_or_refused() {
     let paths: Map<String, Value> = (0..100_000)
         .map(|n| (format!("/p{n}/{{id}}"), get(json!({"type": "object", "properties": {"id": {"type": "string"}}}))))
         .collect();
@@ -66,7 +67,7 @@ fn a_hundred_thousand_operations_are_bounded() {
 }
 
 #[test]
-fn names_of_a_megabyte_and_of_nothing() {
+fn names_of_a_megabyte_and_empty_names_are_mapped() {
     let long = "x".repeat(1 << 20);
     let mut paths = Map::new();
     paths.insert(format!("/{long}"), get(json!({"type": "object", "properties": {"id": {"type": "string"}}})));
@@ -87,7 +88,7 @@ fn names_of_a_megabyte_and_of_nothing() {
 }
 
 #[test]
-fn a_yaml_bomb_goes_off_outside() {
+fn yaml_bombs_and_deep_yaml_are_refused() {
     let mut text = "openapi: 3.0.0\ninfo: {title: T}\na0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
     for n in 1..12 {
         text.push_str(&format!("a{n}: &a{n} [{}]\n", vec![format!("*a{}", n - 1); 10].join(", ")));
@@ -99,7 +100,7 @@ fn a_yaml_bomb_goes_off_outside() {
 }
 
 #[test]
-fn two_of_everything() {
+fn lists_with_the_same_name_and_rows_are_all_mapped() {
     let item = json!({"type": "object", "properties": {"id": {"type": "string"}}});
     let list = get(json!({"type": "array", "items": item}));
     let paths: Map<String, Value> =
@@ -109,7 +110,7 @@ fn two_of_everything() {
 }
 
 #[test]
-fn remote_references_are_not_followed_and_said() {
+fn remote_references_are_reported_and_not_followed() {
     let made =
         import(&with_paths(json!({"/a/{id}": get(json!({"$ref": "https://evil.example.com/a.json"}))}))).unwrap();
     assert!(
@@ -121,7 +122,7 @@ fn remote_references_are_not_followed_and_said() {
 }
 
 #[test]
-fn nothing_of_a_specification_becomes_syntax() {
+fn no_text_of_a_specification_becomes_yaml_syntax() {
     let evil = "x\"\n  evil: {query: A, http: GET /}\n#";
     let mut paths = Map::new();
     paths.insert(format!("/{evil}/{{id}}"), json!({"get": {
@@ -134,8 +135,8 @@ fn nothing_of_a_specification_becomes_syntax() {
     assert!(made.catalog.capability("evil").is_none(), "{}", made.text);
 }
 
-/// Values that look like parts of specifications more often than chance would have them.
-fn value() -> impl Strategy<Value = Value> {
+/// Returns arbitrary JSON that is often similar to parts of a specification.
+fn json_like_a_specification() -> impl Strategy<Value = Value> {
     let word = prop::sample::select(vec![
         "openapi",
         "3.0.0",
@@ -202,9 +203,14 @@ fn value() -> impl Strategy<Value = Value> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
-    /// Any JSON, and any JSON where a specification has something, makes a draft that loads or an error.
+    /// Any JSON gives a draft or an error. A specification with any JSON in its parts gives a draft.
     #[test]
-    fn no_value_is_too_odd(root in value(), paths in value(), schema in value(), params in value()) {
+    fn any_json_gives_a_draft_or_an_error(
+        root in json_like_a_specification(),
+        paths in json_like_a_specification(),
+        schema in json_like_a_specification(),
+        params in json_like_a_specification(),
+    ) {
         let _ = import::openapi(root.to_string().as_bytes(), &Options::default());
         let spec = json!({"openapi": "3.0.1", "info": root, "servers": params, "paths": paths, "components": {"schemas": {"A": schema.clone()}}});
         let made = import::openapi(spec.to_string().as_bytes(), &Options::default());
@@ -216,7 +222,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_is_too_odd(text in ".{0,200}") {
+    fn any_text_gives_a_draft_or_an_error(text in ".{0,200}") {
         let _ = import::openapi(text.as_bytes(), &Options::default());
         let _ = import::graphql(text.as_bytes(), &Options::default());
     }

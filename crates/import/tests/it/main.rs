@@ -1,7 +1,7 @@
-//! Specifications to drafts: the golden ones, hostile ones, ones that grew, and real ones against catalogs written by hand.
-//! One binary for all of them: each more is linked and stored once more, tens of megabytes at a time.
+//! Imports of specifications: golden drafts, hostile input, updates, and real APIs against catalogs that people wrote.
+//! All tests are modules of one binary, since each binary is linked and stored separately.
 
-// why: a failed expectation is the test's own failure, in what tests share too.
+// A failed expectation is the test's own failure, also in functions that tests share.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod golden;

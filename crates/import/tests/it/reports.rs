@@ -1,5 +1,5 @@
-//! What an import says of what it could not take, and what it takes from names alone.
-//! Invariant: nothing that a specification has is left out in silence.
+//! The report of an import: left out parameters, undeclared answers, and kinds that are taken from names alone.
+//! Invariant: every part of a specification that is left out is reported.
 
 use catalog::{Catalog, Kind};
 use import::Options;
@@ -15,33 +15,34 @@ fn answers(schema: Value) -> Value {
     json!({"200": {"description": "", "content": {"application/json": {"schema": schema}}}})
 }
 
+/// Returns the kind of the capability that calls this path.
 fn kind(catalog: &Catalog, path: &str) -> Kind {
-    let of =
+    let calls_path =
         |c: &&catalog::Capability| matches!(&c.transport, catalog::Transport::Http(h) if h.path.to_string() == path);
-    catalog.capabilities.values().find(of).unwrap_or_else(|| panic!("nothing calls {path}")).kind
+    catalog.capabilities.values().find(calls_path).unwrap_or_else(|| panic!("nothing calls {path}")).kind
 }
 
 #[test]
-fn a_specification_of_nothing_maps_nothing() {
+fn a_specification_without_operations_has_a_share_of_zero() {
     let made = import(json!({}));
     assert_eq!((made.report.operations, made.report.mapped), (0, 0));
     assert!(made.report.share() < f64::EPSILON);
 }
 
 #[test]
-fn a_parameter_that_no_query_carries_is_said() {
+fn a_parameter_that_no_query_can_carry_is_reported() {
     let row = json!({"type": "object", "properties": {"id": {"type": "string"}}});
     let text = |name: &str| json!({"name": name, "in": "query", "schema": {"type": "string"}});
     let made = import(json!({"/pets": {"get": {
         "parameters": [text("fine"), text("a b&c=d")], "responses": answers(json!({"type": "array", "items": row}))
     }}}));
-    let said: Vec<&str> = made.report.guesses.iter().map(|guess| guess.what.as_str()).collect();
-    assert!(said.iter().any(|what| what.contains("\"a b&c=d\" is left out")), "{said:?}");
-    assert!(!said.iter().any(|what| what.contains("fine")), "{said:?}");
+    let guesses: Vec<&str> = made.report.guesses.iter().map(|guess| guess.what.as_str()).collect();
+    assert!(guesses.iter().any(|what| what.contains("\"a b&c=d\" is left out")), "{guesses:?}");
+    assert!(!guesses.iter().any(|what| what.contains("fine")), "{guesses:?}");
 }
 
 #[test]
-fn the_row_of_a_program_is_no_field() {
+fn a_property_named_underscore_gets_another_name() {
     let row = json!({"type": "object", "properties": {"id": {"type": "string"}, "_": {"type": "string"}}});
     let id = json!([{"name": "id", "in": "path", "required": true, "schema": {"type": "string"}}]);
     let made = import(json!({"/pets/{id}": {"get": {"parameters": id, "responses": answers(row)}}}));
@@ -50,7 +51,7 @@ fn the_row_of_a_program_is_no_field() {
 }
 
 #[test]
-fn missing_schemas_are_said() {
+fn missing_schemas_are_reported() {
     let id = json!([{"name": "id", "in": "path", "required": true, "schema": {"$ref": "#/components/schemas/None"}}]);
     let made = import(json!({
         "/pets/{id}": {"get": {"parameters": id, "responses": answers(json!({"$ref": "#/components/schemas/None"}))}},
@@ -58,12 +59,13 @@ fn missing_schemas_are_said() {
         "/none": {"get": {"responses": {"204": {"description": ""}}}}
     }));
     assert_eq!(made.report.mapped + made.report.unmapped.len(), 3, "{:?}", made.report.unmapped);
-    let said = made.report.guesses.iter().filter(|guess| guess.what.contains("does not say what the answer holds"));
-    assert_eq!(said.count() + made.report.unmapped.len(), 3, "{:?}", made.report);
+    let undeclared =
+        made.report.guesses.iter().filter(|guess| guess.what.contains("does not say what the answer holds"));
+    assert_eq!(undeclared.count() + made.report.unmapped.len(), 3, "{:?}", made.report);
 }
 
 #[test]
-fn a_next_link_with_a_dot_in_its_name() {
+fn a_next_link_with_a_dot_in_its_name_is_escaped() {
     let row = json!({"type": "object", "properties": {"id": {"type": "string"}}});
     let page = json!({"type": "object", "properties": {
         "value": {"type": "array", "items": row}, "@odata.nextLink": {"type": "string", "nullable": true}
@@ -76,7 +78,7 @@ fn a_next_link_with_a_dot_in_its_name() {
 }
 
 #[test]
-fn methods_are_what_their_names_say() {
+fn methods_of_post_only_apis_have_the_kinds_of_their_names() {
     let message = json!({"type": "object", "properties": {"ts": {"type": "string"}, "text": {"type": "string"}}});
     let form = json!({"content": {"application/x-www-form-urlencoded": {"schema": {"type": "object",
         "properties": {"channel": {"type": "string"}, "ts": {"type": "string"}}}}}});

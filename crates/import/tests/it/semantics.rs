@@ -1,8 +1,8 @@
-//! Drafts of three APIs against the catalogs that people wrote for them: the same operations must be of the same kind, belong
-//! together in the same way, have keys of as many parts and be reached by the same relations.
-//! The specifications are large and fetched (`scripts/corpus.sh`), so these run where TOKAMAK_SPECIFICATIONS says where they are.
+//! Drafts of three APIs compared with the catalogs that people wrote for them: kinds, keys, entities, relations.
+//! The specifications are large and are fetched by `scripts/corpus.sh`, so the comparison runs only if TOKAMAK_SPECIFICATIONS
+//! names their folder.
 
-// why: what was measured is printed.
+// The scores are printed for a person.
 #![allow(clippy::print_stdout)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,27 +11,27 @@ use std::path::{Path, PathBuf};
 use catalog::{Capability, Catalog, Kind, Transport, Via};
 use import::Options;
 
-/// `GET /repos/{}/{}`: how an operation is recognised whatever its holes are called.
+/// Returns the operation of a capability without the names of its holes: `GET /repos/{}/{}`.
 fn operation(catalog: &Catalog, capability: &Capability) -> Option<String> {
     let Transport::Http(http) = &capability.transport else { return None };
     let path = format!("{}{}", catalog.base_path, http.path);
     let mut out = String::new();
-    let mut hole = false;
+    let mut in_hole = false;
     for c in path.chars() {
         match c {
             '{' => {
-                hole = true;
+                in_hole = true;
                 out.push_str("{}");
             }
-            '}' => hole = false,
-            c if !hole => out.push(c),
+            '}' => in_hole = false,
+            c if !in_hole => out.push(c),
             _ => {}
         }
     }
     Some(format!("{} {out}", http.method.as_str()))
 }
 
-/// Operation to its capabilities.
+/// Returns the capabilities of each operation.
 fn operations(catalog: &Catalog) -> BTreeMap<String, Vec<&Capability>> {
     let mut out: BTreeMap<String, Vec<&Capability>> = BTreeMap::new();
     for capability in catalog.capabilities.values() {
@@ -42,39 +42,46 @@ fn operations(catalog: &Catalog) -> BTreeMap<String, Vec<&Capability>> {
     out
 }
 
+/// The number of facts of a draft that the catalog of a person has too.
 #[derive(Default)]
 struct Score {
     right: usize,
-    said: usize,
-    wanted: usize,
+    /// All facts of the draft.
+    stated: usize,
+    /// All facts of the person's catalog.
+    expected: usize,
 }
 
 impl Score {
-    fn of(said: &BTreeSet<String>, wanted: &BTreeSet<String>) -> Self {
-        Self { right: said.intersection(wanted).count(), said: said.len(), wanted: wanted.len() }
+    fn of(stated: &BTreeSet<String>, expected: &BTreeSet<String>) -> Self {
+        Self { right: stated.intersection(expected).count(), stated: stated.len(), expected: expected.len() }
     }
 
     fn precision(&self) -> f64 {
-        self.right as f64 / self.said.max(1) as f64
+        self.right as f64 / self.stated.max(1) as f64
     }
 
     fn recall(&self) -> f64 {
-        self.right as f64 / self.wanted.max(1) as f64
+        self.right as f64 / self.expected.max(1) as f64
     }
 }
 
-/// Facts about the operations that both know, each as a line.
+/// Facts about the operations that both catalogs have, each as a line.
 struct Facts {
+    /// The kind of each operation.
     kinds: BTreeSet<String>,
+    /// The number of parts of the key of each get.
     keys: BTreeSet<String>,
-    together: BTreeSet<String>,
+    /// Pairs of operations of one entity.
+    pairs: BTreeSet<String>,
+    /// Gets and the lists that a relation leads to.
     relations: BTreeSet<String>,
 }
 
 fn facts(catalog: &Catalog, shared: &BTreeSet<String>) -> Facts {
     let known = operations(catalog);
     let mut facts =
-        Facts { kinds: BTreeSet::new(), keys: BTreeSet::new(), together: BTreeSet::new(), relations: BTreeSet::new() };
+        Facts { kinds: BTreeSet::new(), keys: BTreeSet::new(), pairs: BTreeSet::new(), relations: BTreeSet::new() };
     let first = |operation: &String| known[operation][0];
     for operation in shared {
         let capability = first(operation);
@@ -84,7 +91,7 @@ fn facts(catalog: &Catalog, shared: &BTreeSet<String>) -> Facts {
             facts.keys.insert(format!("{operation} by {key}"));
         }
         for other in shared.iter().filter(|other| *other > operation && first(other).entity == capability.entity) {
-            facts.together.insert(format!("{operation} with {other}"));
+            facts.pairs.insert(format!("{operation} with {other}"));
         }
     }
     for entity in catalog.entities.values() {
@@ -111,32 +118,33 @@ fn compare(name: &str, specification: &Path) -> Vec<(&'static str, Score)> {
     let hand = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../catalogs/{name}.yaml"));
     let hand = catalog::read(name, &std::fs::read_to_string(hand).unwrap()).unwrap();
     let made = import::openapi(&std::fs::read(specification).unwrap(), &Options::default()).unwrap().catalog;
-    let both = |catalog: &Catalog| operations(catalog).into_keys().collect::<BTreeSet<String>>();
-    let shared: BTreeSet<String> = both(&hand).intersection(&both(&made)).cloned().collect();
-    let (said, wanted) = (facts(&made, &shared), facts(&hand, &shared));
+    let all = |catalog: &Catalog| operations(catalog).into_keys().collect::<BTreeSet<String>>();
+    let shared: BTreeSet<String> = all(&hand).intersection(&all(&made)).cloned().collect();
+    let stated = facts(&made, &shared);
+    let expected = facts(&hand, &shared);
     let scores = vec![
-        ("operations", Score { right: shared.len(), said: shared.len(), wanted: both(&hand).len() }),
-        ("kinds", Score::of(&said.kinds, &wanted.kinds)),
-        ("keys", Score::of(&said.keys, &wanted.keys)),
-        ("entities", Score::of(&said.together, &wanted.together)),
-        ("relations", Score::of(&said.relations, &wanted.relations)),
+        ("operations", Score { right: shared.len(), stated: shared.len(), expected: all(&hand).len() }),
+        ("kinds", Score::of(&stated.kinds, &expected.kinds)),
+        ("keys", Score::of(&stated.keys, &expected.keys)),
+        ("entities", Score::of(&stated.pairs, &expected.pairs)),
+        ("relations", Score::of(&stated.relations, &expected.relations)),
     ];
     for (what, score) in &scores {
-        let Score { right, said, wanted } = score;
+        let Score { right, stated, expected } = score;
         println!(
-            "{name:8} {what:11} precision {:.2} recall {:.2}  ({right} of {said} said, {wanted} wanted)",
+            "{name:8} {what:11} precision {:.2} recall {:.2}  ({right} of {stated} stated, {expected} expected)",
             score.precision(),
             score.recall()
         );
     }
-    for line in wanted.kinds.difference(&said.kinds).chain(wanted.keys.difference(&said.keys)) {
+    for line in expected.kinds.difference(&stated.kinds).chain(expected.keys.difference(&stated.keys)) {
         println!("{name:8} not found: {line}");
     }
     scores
 }
 
 #[test]
-fn drafts_mean_what_people_wrote() {
+fn drafts_agree_with_catalogs_that_people_wrote() {
     let Some(folder) = specifications() else {
         println!("TOKAMAK_SPECIFICATIONS is not set: nothing is compared");
         return;

@@ -1,4 +1,4 @@
-//! A specification that grew, merged into a draft that a person has edited.
+//! Updates of an edited draft from a specification that has changed.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ fn tracker(only: Option<&str>) -> Import {
 }
 
 #[test]
-fn a_persons_lines_stay_and_what_is_new_comes_after_them() {
+fn edited_lines_stay_and_new_parts_come_after_them() {
     let edited = tracker(Some("/projects*"))
         .text
         .replace("Ticket", "Issue")
@@ -27,12 +27,12 @@ fn a_persons_lines_stay_and_what_is_new_comes_after_them() {
     let merged = catalog::read("merged", &update.text).unwrap();
     assert_eq!(merged.entities.keys().collect::<Vec<_>>(), ["Project", "Issue", "Person"]);
     assert_eq!(merged.capability("ticket_close").unwrap().entity, "Issue");
-    let again = import::update(&update.text, &tracker(None)).unwrap();
-    assert_eq!((again.added.len(), again.text), (0, update.text), "a second time changes nothing");
+    let second = import::update(&update.text, &tracker(None)).unwrap();
+    assert_eq!((second.added.len(), second.text), (0, update.text), "a second update changes nothing");
 }
 
 #[test]
-fn what_is_added_to_a_renamed_entity_is_added_to_it() {
+fn new_capabilities_of_a_renamed_entity_use_its_new_name() {
     let edited = tracker(Some("/projects/{project}/tickets*")).text;
     let start = edited.find("  ticket_close:").unwrap();
     let edited = edited[..start].replace("Ticket", "Issue");
@@ -43,7 +43,7 @@ fn what_is_added_to_a_renamed_entity_is_added_to_it() {
 }
 
 #[test]
-fn what_the_specification_lost_is_said_and_stays() {
+fn operations_that_are_gone_are_reported_and_stay() {
     let whole = tracker(None).text;
     let update = import::update(&whole, &tracker(Some("/people*"))).unwrap();
     assert_eq!(update.text, whole);
@@ -58,7 +58,7 @@ fn what_the_specification_lost_is_said_and_stays() {
 }
 
 #[test]
-fn a_file_that_is_no_catalog_is_not_touched() {
+fn a_file_that_is_no_catalog_is_refused() {
     let error = import::update("catalog: [", &tracker(None)).unwrap_err();
     assert_eq!(error.code(), "bad_catalog");
 }

@@ -2,19 +2,21 @@
 //! Invariant: exactly one key says the type.
 
 use std::fmt;
+use std::ops::Not;
 
 use indexmap::IndexMap;
 use schemars::JsonSchema;
-use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
+use serde::ser::{SerializeMap, Serializer};
+use serde::{Deserialize, Serialize};
 
 use crate::model::{ListStyle, Role, Show};
 use crate::types::Wire;
 
 /// A declaration such as `string`, `{type: date, path: created_at}` or `{ref: Person, required: true}`. The keys that are not
 /// written are `None`, empty or `false`; the reader checks which of them a field, a parameter or a slot may have.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Declaration {
     pub kind: SlotType,
     pub path: Option<FieldPath>,
@@ -28,7 +30,7 @@ pub struct Declaration {
 }
 
 /// A type as it is written.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum SlotType {
     /// The name of a built-in type or of a type from `types`.
     Named(String),
@@ -42,7 +44,7 @@ pub enum SlotType {
 
 /// Where a field is in the answer: one path, alternative paths of which the first one that leads to a value counts, or a path
 /// for each part of a reference's key.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(
     untagged,
     expecting = "write a path, several (`[a, b]`), or one for each part of a key (`{owner: a, name: b}`)"
@@ -54,13 +56,14 @@ pub enum FieldPath {
 }
 
 /// One of several objects, which are distinguished by a tag.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UnionShape {
     /// The key that holds the arm's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tag: Option<String>,
     /// The arm's slots stand under a key of the arm's name.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Not::not")]
     pub nest: bool,
     /// The slots of each arm, by the arm's name.
     #[schemars(with = "IndexMap<String, IndexMap<String, SlotShape>>")]
@@ -147,6 +150,23 @@ impl LongSlot {
     }
 }
 
+impl Declaration {
+    /// Returns a declaration of this type with no other keys.
+    pub fn new(kind: SlotType) -> Self {
+        Self {
+            kind,
+            path: None,
+            header: None,
+            show: None,
+            wire: None,
+            about: String::new(),
+            required: false,
+            role: None,
+            list: None,
+        }
+    }
+}
+
 impl<'de> Deserialize<'de> for Declaration {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct DeclarationVisitor;
@@ -158,18 +178,7 @@ impl<'de> Deserialize<'de> for Declaration {
             }
 
             fn visit_str<E: Error>(self, text: &str) -> Result<Declaration, E> {
-                let kind = SlotType::Named(text.to_owned());
-                Ok(Declaration {
-                    kind,
-                    path: None,
-                    header: None,
-                    show: None,
-                    wire: None,
-                    about: String::new(),
-                    required: false,
-                    role: None,
-                    list: None,
-                })
+                Ok(Declaration::new(SlotType::Named(text.to_owned())))
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Declaration, A::Error> {
@@ -200,4 +209,57 @@ impl<'de> Deserialize<'de> for SlotType {
         }
         Ok(declaration.kind)
     }
+}
+
+// The short form is written if the declaration has only a type with a name. The keys of the long form are in the order that
+// authors use: the type, the place of the value, whether it is required, its form on the wire.
+impl Serialize for Declaration {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if let SlotType::Named(name) = &self.kind
+            && *self == Declaration::new(SlotType::Named(name.clone()))
+        {
+            return serializer.serialize_str(name);
+        }
+        let mut map = serializer.serialize_map(None)?;
+        self.kind.write_into(&mut map)?;
+        write_some(&mut map, "path", self.path.as_ref())?;
+        write_some(&mut map, "header", self.header.as_ref())?;
+        write_some(&mut map, "required", self.required.then_some(true))?;
+        write_some(&mut map, "role", self.role)?;
+        write_some(&mut map, "list", self.list)?;
+        write_some(&mut map, "wire", self.wire)?;
+        write_some(&mut map, "show", self.show)?;
+        write_some(&mut map, "about", Some(&self.about).filter(|about| !about.is_empty()))?;
+        map.end()
+    }
+}
+
+impl Serialize for SlotType {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if let SlotType::Named(name) = self {
+            return serializer.serialize_str(name);
+        }
+        let mut map = serializer.serialize_map(Some(1))?;
+        self.write_into(&mut map)?;
+        map.end()
+    }
+}
+
+impl SlotType {
+    /// Writes the one key that says the type.
+    fn write_into<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+        match self {
+            SlotType::Named(name) => map.serialize_entry("type", name),
+            SlotType::Ref(entity) => map.serialize_entry("ref", entity),
+            SlotType::Array(item) => map.serialize_entry("array", item),
+            SlotType::Select(choices) => map.serialize_entry("select", choices),
+            SlotType::MultiSelect(choices) => map.serialize_entry("multi_select", choices),
+            SlotType::Object(slots) => map.serialize_entry("object", slots),
+            SlotType::Union(union) => map.serialize_entry("union", union),
+        }
+    }
+}
+
+fn write_some<M: SerializeMap, T: Serialize>(map: &mut M, key: &str, value: Option<T>) -> Result<(), M::Error> {
+    value.map_or(Ok(()), |value| map.serialize_entry(key, &value))
 }

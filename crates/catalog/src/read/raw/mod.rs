@@ -5,16 +5,20 @@
 mod capability;
 mod declaration;
 
+use std::ops::Not;
+
 use base::Auth;
 use indexmap::IndexMap;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-pub use capability::{Capability, IdempotencyShape, Paging, PagingPlace, PartShape, Paths, Probe};
+pub use capability::{
+    Answer, Capability, FileShape, IdempotencyShape, LinkRel, Paging, PagingPlace, PartShape, Paths, Probe, Size,
+};
 pub use declaration::{Declaration, FieldPath, SlotType, UnionShape};
 
 /// The description of one API.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "Tokamak catalog")]
 pub struct Catalog {
@@ -25,30 +29,30 @@ pub struct Catalog {
     /// The API's name for people.
     pub title: String,
     /// Other ids for the same API.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
     /// Scheme, host, port and the path before every other path. No request leaves for another origin.
     pub origin: String,
     /// How requests are signed.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth: Option<Auth>,
     /// Calls are sent without the credential if its secret is not set.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Not::not")]
     pub anonymous: bool,
     /// Headers of every request.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub headers: IndexMap<String, String>,
     /// How fast the origin may be called.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pace: Option<Pace>,
     /// How an answer with status 200 reports a failure.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
     /// The path of the GraphQL endpoint, after the path of the origin. The default is `/graphql`.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub graphql: Option<String>,
     /// Types with a name.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     #[schemars(with = "IndexMap<String, declaration::LongType>")]
     pub types: IndexMap<String, SlotType>,
     /// The kinds of things that the API has, by name.
@@ -58,7 +62,7 @@ pub struct Catalog {
 }
 
 /// How fast all callers together may call the origin.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Pace {
     /// Calls in one second.
@@ -67,12 +71,12 @@ pub struct Pace {
     #[serde(default)]
     pub burst: u32,
     /// Calls that may be open at the same time.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrent: Option<u32>,
 }
 
 /// How an answer with status 200 reports a failure, for an API that answers 200 to everything.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Failure {
     /// The path of a flag that is `false` if the call failed.
@@ -82,45 +86,66 @@ pub struct Failure {
 }
 
 /// A kind of thing that the API has.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Entity {
     /// One line that says what a row is.
     pub about: String,
     /// Synonyms, by which discovery finds the entity.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub words: Vec<String>,
     /// The fields that identify a row.
     pub key: Vec<String>,
     /// The get that `Entity(key)` uses, if there are several gets.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub primary_read: Option<String>,
     /// The values of a row.
     #[schemars(with = "IndexMap<String, declaration::FieldShape>")]
     pub fields: IndexMap<String, Declaration>,
     /// The ways from a row to other rows.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub relations: IndexMap<String, Relation>,
 }
 
 /// A way from a row to other rows. It has exactly one of `many` and `one`, and exactly one of `by`, `key` and `in`.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Relation {
     /// The entity of a list of rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub many: Option<String>,
     /// The entity of a single row.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub one: Option<String>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub about: String,
     /// A query whose scope is filled from the parent row.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
     /// A field of the parent row that holds the reference.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// The path inside the parent's item in the answer that holds the rows.
-    #[serde(rename = "in")]
+    #[serde(skip_serializing_if = "Option::is_none", rename = "in")]
     pub embedded: Option<String>,
     /// A parameter of `by`, and the field of the parent row that fills it, if the names differ.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub with: IndexMap<String, String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Catalog;
+
+    #[test]
+    fn a_catalog_reads_back_as_it_is_written() {
+        let every_key = include_str!("../../../../../tests/catalog/every.yaml");
+        let github = include_str!("../../../../../catalogs/github.yaml");
+        for text in [every_key, github] {
+            let catalog: Catalog = serde_saphyr::from_str(text).unwrap();
+            let written = serde_json::to_value(&catalog).unwrap();
+            let back: Catalog = serde_json::from_value(written).unwrap();
+            assert_eq!(back, catalog);
+        }
+    }
 }
