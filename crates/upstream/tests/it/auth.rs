@@ -1,4 +1,4 @@
-//! Every form of credential against the demo API, and tokens: fetched once, kept, renewed, told apart.
+//! Every form of credential against the test API, and tokens: fetched once, kept, renewed, told apart.
 //! Invariant: no token is in an event or an error.
 
 use std::collections::BTreeMap;

@@ -179,11 +179,11 @@ pub fn everything(error: &Error) -> String {
     text
 }
 
-/// The demo API, with a state of its own.
+/// Serves the test API with a state of its own.
 pub async fn demo() -> Origin {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let origin = Origin::parse(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
-    tokio::spawn(demo::serve(listener, std::future::pending()));
+    tokio::spawn(testapi::serve(listener));
     origin
 }
 

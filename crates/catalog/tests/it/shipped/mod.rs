@@ -1,4 +1,4 @@
-//! The shipped catalogs: each reads, and each of its capabilities has a recorded case in `catalogs/cases`.
+//! The shipped catalogs and those of `tests/catalogs`: each reads, and each of its capabilities has a recorded case.
 //! Invariant: a capability without a recorded answer, a field that no answer ever fills, a list whose next page no case asks
 //! for and a catalog without a hostile value fail here.
 
@@ -11,8 +11,8 @@ use recorded::Recorded;
 use serde_json::Value;
 use testkit::golden::Case;
 
-const FOLDER: &str = "../../catalogs";
-const CASES: &str = "../../catalogs/cases";
+const FOLDERS: [&str; 2] = ["../../catalogs", "../../tests/catalogs"];
+const CASES: [&str; 2] = ["../../catalogs/cases", "../../tests/catalogs"];
 
 /// A value that would be another address if anything read it as one.
 const HOSTILE: &str = "../x?y#z";
@@ -20,9 +20,9 @@ const HOSTILE: &str = "../x?y#z";
 /// Fields that no recorded answer fills, and why.
 const NEVER_FILLED: &[(&str, &str)] = &[];
 
-/// The id in the file's name, to the catalog.
+/// Returns the catalogs by the ids in the names of their files.
 fn shipped() -> BTreeMap<String, Catalog> {
-    let files = std::fs::read_dir(FOLDER).unwrap().map(|entry| entry.unwrap().path());
+    let files = FOLDERS.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap()).map(|entry| entry.unwrap().path());
     let catalogs = files.filter(|path| path.extension().is_some_and(|e| e == "yaml")).map(|path| {
         let stem = path.file_stem().unwrap().to_string_lossy().into_owned();
         let text = std::fs::read_to_string(&path).unwrap();
@@ -56,7 +56,9 @@ fn every_shipped_catalog_reads_and_is_named_by_its_file() {
 #[test]
 fn golden_recorded_cases() {
     let catalogs = shipped();
-    testkit::golden::run(CASES, |case| Recorded::read(catalog_of(&catalogs, case), case).shown());
+    for folder in CASES {
+        testkit::golden::run(folder, |case| Recorded::read(catalog_of(&catalogs, case), case).shown());
+    }
 }
 
 /// What the cases of one catalog have shown.
@@ -70,7 +72,7 @@ struct Shown {
 
 fn shown(catalogs: &BTreeMap<String, Catalog>) -> BTreeMap<String, Shown> {
     let mut all: BTreeMap<String, Shown> = catalogs.keys().map(|id| (id.clone(), Shown::default())).collect();
-    for case in testkit::golden::cases(CASES) {
+    for case in CASES.iter().flat_map(testkit::golden::cases) {
         let catalog = catalog_of(catalogs, &case);
         let recorded = Recorded::read(catalog, &case);
         let Some(shown) = all.get_mut(catalog.id.as_str()) else { continue };
