@@ -41,7 +41,7 @@ failed=0
 for target in "${targets[@]}"; do
   options=(-max_total_time="$seconds" -rss_limit_mb=2048 -timeout=10 -print_final_stats=1 -verbosity=0)
   case "$target" in
-    catalog) mkdir -p "$work/corpus/catalog"; cp catalogs/*.yaml tests/catalog/every.yaml tests/lang/*.yaml tests/lang/catalogs/*.yaml "$work/corpus/catalog/"; options+=(-max_len=65536) ;;
+    catalog) mkdir -p "$work/corpus/catalog"; cp catalogs/*.yaml tests/catalogs/*.yaml tests/catalog/every.yaml tests/lang/*.yaml tests/lang/catalogs/*.yaml "$work/corpus/catalog/"; options+=(-max_len=65536) ;;
     # The target makes valid objects itself, so it needs no seeds.
     heap_image) mkdir -p "$work/corpus/heap_image"; options+=(-max_len=4096) ;;
     *) seeds "$target" tests/lang/*/*.case tests/run/*.case; options+=(-max_len=8192 -dict="$PWD/fuzz/program.dict") ;;

@@ -7,6 +7,7 @@ cd "$(dirname "$0")/.."
 need_rust
 need_c_compiler
 cargo build --release --package cli --locked
-export TOKAMAK="$(target_dir)/release/tokamak"
+cargo build --package testapi --locked
+export TOKAMAK="$(target_dir)/release/tokamak" TEST_API="$(target_dir)/debug/test-api"
 export KILLS=${KILLS:-5000} JS_KILLS=${JS_KILLS:-1000} JS_WAITS=${JS_WAITS:-2000}
 tests/e2e/run.sh kills -s

@@ -33,6 +33,7 @@ PATH="$node:$PATH" npm ci --prefix "$HOSTS" --ignore-scripts --no-audit --no-fun
 # The package's own installer puts the program in place. Scripts of other packages are never run.
 (cd "$HOSTS/node_modules/@anthropic-ai/claude-code" && "$node/node" install.cjs)
 cargo build --package cli --locked --quiet
+cargo build --package testapi --locked --quiet
 
 TOKAMAK="$(target_dir)/debug/tokamak"
 TOKAMAK=$(cd "$(dirname "$TOKAMAK")" && pwd)/tokamak

@@ -3,8 +3,8 @@
 #   run.sh                       everything: two workers, then the tests that need the machine for themselves
 #   run.sh tenants -k revoked    part of it
 # $TOKAMAK is the binary (default: target/debug/tokamak), $CONFORMANCE_SERVER the test server of the MCP conformance suite (default:
-# examples/conformance-server beside the binary), $TOOLS the folder of the tools (default: .tools), $WORKERS the number of workers
-# (default: 2).
+# examples/conformance-server beside the binary), $TEST_API the test API (default: test-api beside the binary), $TOOLS the folder of
+# the tools (default: .tools), $WORKERS the number of workers (default: 2).
 # Invariants: nothing that was started is left running, and no file is left outside $TOOLS; the last line counts all tests.
 set -uo pipefail
 
@@ -24,6 +24,7 @@ die() {
 [ -x "$TOKAMAK" ] || die "no binary at $TOKAMAK; build it (cargo build -p cli) or set TOKAMAK"
 TOKAMAK=$(cd "$(dirname "$TOKAMAK")" && pwd)/$(basename "$TOKAMAK")
 export CONFORMANCE_SERVER=${CONFORMANCE_SERVER:-$(dirname "$TOKAMAK")/examples/conformance-server}
+export TEST_API=${TEST_API:-$(dirname "$TOKAMAK")/test-api}
 "$here/setup.sh" || die "the tools are not installed"
 
 # Nothing of the caller's home, settings or proxies reaches a test, and all files are in one folder that is removed.

@@ -1,6 +1,6 @@
 """Claude Code and Codex with a model that follows a script: discover, context, plan, run, page, a write with its commit.
 
-Invariants: nothing leaves this machine; the checks read what a host hands back to its model and what the demo API counted; every wait
+Invariants: nothing leaves this machine; the checks read what a host hands back to its model and what the test API counted; every wait
 has an end.
 """
 
@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "e2e"))
 
 from model import Model  # noqa: E402
 
-from lib.demo_api import DemoApi, digest  # noqa: E402
+from lib.test_api import TrackerApi, digest  # noqa: E402
 from lib.server import TOKAMAK, Server, settings  # noqa: E402
 
 HOSTS = Path(os.environ["HOSTS"]) / "node_modules" / ".bin"
@@ -167,7 +167,7 @@ def drive(api, host, at, server):
 
 def main():
     chosen = sys.argv[1:] or ["claude", "codex"]
-    with DemoApi() as api:
+    with TrackerApi() as api:
         arguments = api.server_arguments(*settings("[limits]\nrows = 20\n"))
         for name, host in (("claude", claude), ("codex", codex)):
             if name not in chosen:

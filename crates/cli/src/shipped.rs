@@ -17,22 +17,22 @@ macro_rules! shipped {
 
 /// Id and text.
 const SHIPPED: &[(&str, &str)] = shipped![
-    "demo" "demo-store" "github" "gitlab" "hackernews" "hackernews-search" "jira" "linear" "notion" "open-meteo"
+    "demo" "github" "gitlab" "hackernews" "hackernews-search" "jira" "linear" "notion" "open-meteo"
     "open-meteo-places" "openlibrary" "pokeapi" "slack" "stripe" "wikipedia"
 ];
 
-/// Those that need the demo API, which the binary itself serves.
-const OF_THE_DEMO: [&str; 2] = ["demo", "demo-store"];
+/// The catalog of the demo API, which the binary itself serves.
+const DEMO: &str = "demo";
 
-/// Every shipped catalog; those of the demo where it is served.
+/// Reads every shipped catalog; that of the demo API only if the API is served.
 pub fn all(demo: bool) -> Result<Vec<Arc<Catalog>>, Failure> {
-    let wanted = SHIPPED.iter().filter(|(id, _)| demo || !OF_THE_DEMO.contains(id));
+    let wanted = SHIPPED.iter().filter(|(id, _)| demo || *id != DEMO);
     wanted.map(|(id, text)| read(id, text)).collect()
 }
 
-/// The ticket tracker of the demo.
+/// Reads the catalog of the demo API.
 pub fn demo() -> Result<Arc<Catalog>, Failure> {
-    read("demo", include_str!("../../../catalogs/demo.yaml"))
+    read(DEMO, include_str!("../../../catalogs/demo.yaml"))
 }
 
 pub fn is_shipped(id: &CatalogId) -> bool {
@@ -62,7 +62,7 @@ mod tests {
     #[test]
     fn the_demo_can_be_left_out() {
         assert_eq!(all(true).unwrap().len(), SHIPPED.len());
-        assert_eq!(all(false).unwrap().len(), SHIPPED.len() - 2);
+        assert_eq!(all(false).unwrap().len(), SHIPPED.len() - 1);
         assert_eq!(demo().unwrap().id.as_str(), "demo");
     }
 }

@@ -1,9 +1,10 @@
-//! What the demo API knows: its types, as they appear in JSON, and how one thing is found by its key.
+//! The data of the tracker: projects, people, tickets and comments as they appear in JSON, and lookups by key.
 //! Invariants: each list is sorted by its key (projects by key, people by id, tickets by project and number, comments by
-//! id), so a filtered list is in stable order without sorting; every reference names something that exists.
+//! id), so a filtered list is in stable order without sorting; every reference names an item that exists.
 
 use serde::Serialize;
 
+/// All data of one tracker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct World {
     pub projects: Vec<Project>,
@@ -14,11 +15,13 @@ pub struct World {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Project {
+    /// Is matched exactly: `ops` is not `OPS`.
     pub key: String,
     pub name: String,
     pub about: String,
-    /// A person's id.
+    /// The id of a person.
     pub lead: String,
+    /// An instant such as `2026-03-31T09:14:05Z`.
     pub created_at: String,
 }
 
@@ -28,12 +31,15 @@ pub struct Person {
     pub name: String,
     pub email: String,
     pub team: Team,
+    /// A date such as `2026-03-31`.
     pub joined: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Ticket {
+    /// The key of its project.
     pub project: String,
+    /// Counts from 1 within the project.
     pub number: u64,
     pub title: String,
     pub state: State,
@@ -44,12 +50,14 @@ pub struct Ticket {
     pub owner: Option<PersonRef>,
     pub reporter: PersonRef,
     pub created_at: String,
+    /// A date.
     pub due: Option<String>,
     pub body: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Comment {
+    /// Unique over all tickets; later comments have higher ids.
     pub id: u64,
     pub ticket: TicketRef,
     pub author: PersonRef,
@@ -57,12 +65,14 @@ pub struct Comment {
     pub created_at: String,
 }
 
+/// A person as other items name one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PersonRef {
     pub id: String,
     pub name: String,
 }
 
+/// The key of a ticket.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct TicketRef {
     pub project: String,
@@ -89,6 +99,8 @@ pub enum Team {
 /// A closed set of words. JSON, query parameters and error messages all take them from here.
 pub trait Choice: Copy + 'static {
     const ALL: &'static [Self];
+
+    /// Returns the word that stands for the value in JSON and in queries.
     fn word(self) -> &'static str;
 }
 
@@ -156,6 +168,7 @@ impl Ticket {
 }
 
 impl TicketRef {
+    /// Returns whether this is the key of `ticket`.
     pub fn names(&self, ticket: &Ticket) -> bool {
         self.project == ticket.project && self.number == ticket.number
     }

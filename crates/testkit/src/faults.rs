@@ -1,9 +1,8 @@
-//! Faults on request: wrappers over any `Store` and `Blobs` that fail the call a test chose.
-//! Invariant: a fault that says it came before leaves the inner port untouched; `LostAfter` has done the whole operation.
+//! Faults on request: wrappers over any `Store` and `Blobs` that fail the call that a test chose.
+//! Invariant: a fault leaves the inner port untouched, except `LostAfter`, which comes after the whole operation.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -13,7 +12,7 @@ use ports::{Blobs, Cause, Store, blobs, store};
 
 use crate::lock;
 
-/// What can fail. A blob's `get` is not a row's `get`, so that one handle can serve both wrappers.
+/// A call that can fail. Blobs have operations of their own, so that one handle can serve both wrappers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Operation {
     Get,
@@ -28,22 +27,22 @@ impl Operation {
     pub const ALL: [Operation; 6] = [Self::Get, Self::Scan, Self::Commit, Self::Ping, Self::PutBlob, Self::GetBlob];
 }
 
-/// How it fails.
+/// The way in which a call fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// Nothing happened, and the caller sees `Unavailable`.
+    /// Nothing happens, and the caller gets `Unavailable`.
     Unavailable,
-    /// Nothing happened, and the caller sees `Full`.
+    /// Nothing happens, and the caller gets `Full`.
     Full,
-    /// Nothing happened, and the caller sees `Conflict` on the batch's first key. Only for `Commit`.
+    /// Nothing happens, and the caller gets `Conflict` on the batch's first key. This is for `Commit` only.
     Conflict,
-    /// What is there is not what was written. Only for `Get`.
+    /// The stored row differs from the written one. This is for `Get` only.
     Damaged,
-    /// It happened, and the caller sees `Unavailable`: the answer was lost.
+    /// The operation happens, and the caller gets `Unavailable`, because the answer was lost.
     LostAfter,
 }
 
-/// The handle a test keeps: it plans faults and counts calls. Clones are the same handle.
+/// The handle by which a test plans faults and counts calls. Clones are the same handle.
 #[derive(Debug, Clone, Default)]
 pub struct Faults {
     state: Arc<Mutex<State>>,
@@ -51,9 +50,13 @@ pub struct Faults {
 
 #[derive(Debug, Default)]
 struct State {
+    /// The number of calls of each operation so far.
     calls: BTreeMap<Operation, u64>,
+    /// The faults of single calls, by the number of the call.
     planned: BTreeMap<(Operation, u64), Fault>,
+    /// The faults of all calls of an operation, until they are removed.
     standing: BTreeMap<Operation, Fault>,
+    /// The delay of all calls of an operation.
     slow: BTreeMap<Operation, Duration>,
 }
 
@@ -77,18 +80,18 @@ impl Faults {
         lock(&self.state).standing.insert(operation, fault);
     }
 
-    /// Lets every call of `operation` take this long until [`Faults::heal`]: the storage is far away. Only for `PutBlob`.
+    /// Delays every call of `operation` by this time until [`Faults::heal`], as distant storage does. Only `PutBlob` can be slow.
     pub fn slow(&self, operation: Operation, by: Duration) {
         assert_eq!(operation, Operation::PutBlob, "nothing else can be slow");
         lock(&self.state).slow.insert(operation, by);
     }
 
-    /// Fails every call of every operation until [`Faults::heal`]: the disk is gone.
+    /// Fails every call of every operation until [`Faults::heal`], as a lost disk does.
     pub fn fail_everything(&self, fault: Fault) {
         Operation::ALL.into_iter().for_each(|operation| self.fail_always(operation, fault));
     }
 
-    /// Takes back every fault, planned or standing; counts stay.
+    /// Removes every fault and delay. The counts of calls stay.
     pub fn heal(&self) {
         let mut state = lock(&self.state);
         state.planned.clear();
@@ -96,12 +99,12 @@ impl Faults {
         state.slow.clear();
     }
 
-    /// How many calls of `operation` there were, failed ones included.
+    /// Returns the number of calls of `operation`, including failed ones.
     pub fn calls(&self, operation: Operation) -> u64 {
         lock(&self.state).calls.get(&operation).copied().unwrap_or(0)
     }
 
-    /// Counts a call and says what becomes of it. A planned fault is used up even while a standing one hides it.
+    /// Counts a call and returns its fault. A planned fault is used up even if a standing one goes before it.
     fn next(&self, operation: Operation) -> Option<Fault> {
         let mut state = lock(&self.state);
         let count = state.calls.entry(operation).or_insert(0);
@@ -112,6 +115,7 @@ impl Faults {
     }
 }
 
+/// Panics if an operation cannot fail in this way.
 fn check(operation: Operation, fault: Fault) {
     let possible = match fault {
         Fault::Conflict => operation == Operation::Commit,
@@ -125,7 +129,7 @@ fn cause(operation: Operation, fault: Fault) -> Cause {
     format!("injected: {operation:?} fails with {fault:?}").into()
 }
 
-/// A store that fails where its [`Faults`] say. The inner one is shared, so that a test can look behind the faults.
+/// A store that fails as its [`Faults`] say. The inner store is shared, so that a test can read it without faults.
 #[derive(Debug)]
 pub struct FaultyStore<S: ?Sized> {
     inner: Arc<S>,
@@ -176,7 +180,7 @@ impl<S: Store + ?Sized> Store for FaultyStore<S> {
     }
 }
 
-/// The fault that is still to come after the operation, or the one that comes instead of it.
+/// Returns the fault that comes after the operation, or fails with the one that comes instead of it.
 fn before_row(faults: &Faults, operation: Operation, first: Option<Key>) -> Result<Option<Fault>, store::Error> {
     match (faults.next(operation), first) {
         (None, _) => Ok(None),
@@ -196,7 +200,7 @@ fn after_row(operation: Operation, fault: Option<Fault>) -> Result<(), store::Er
     fault.map_or(Ok(()), |fault| Err(store::Error::Unavailable(cause(operation, fault))))
 }
 
-/// Blobs that fail where their [`Faults`] say.
+/// Blobs that fail as their [`Faults`] say.
 #[derive(Debug)]
 pub struct FaultyBlobs<B: ?Sized> {
     inner: Arc<B>,
@@ -233,8 +237,8 @@ impl<B: Blobs + ?Sized> Blobs for FaultyBlobs<B> {
 
     async fn list(&self, after: Option<&Digest>, limit: usize) -> Result<Vec<blobs::StoredBlob>, blobs::Error> {
         let fault = before_blob(&self.faults, Operation::GetBlob)?;
-        let found = self.inner.list(after, limit).await?;
-        after_blob(Operation::GetBlob, fault).map(|()| found)
+        let page = self.inner.list(after, limit).await?;
+        after_blob(Operation::GetBlob, fault).map(|()| page)
     }
 
     async fn delete(&self, digest: &Digest, idle: Duration) -> Result<bool, blobs::Error> {
@@ -284,7 +288,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_the_chosen_call_fails_and_it_did_nothing() {
+    async fn only_the_chosen_call_fails_and_it_changes_nothing() {
         let faults = Faults::new();
         let store = FaultyStore::new(Arc::new(MemoryStore::new()), &faults);
         store.commit(put(b"1")).await.unwrap();
@@ -299,7 +303,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_lost_answer_has_happened() {
+    async fn the_operation_of_a_lost_answer_has_happened() {
         let faults = Faults::new();
         let store = FaultyStore::new(Arc::new(MemoryStore::new()), &faults);
         faults.fail(Operation::Commit, 1, Fault::LostAfter);
@@ -313,7 +317,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_made_up_conflict_names_the_first_key() {
+    async fn an_injected_conflict_names_the_first_key() {
         let faults = Faults::new();
         let store = FaultyStore::new(Arc::new(MemoryStore::new()), &faults);
         faults.fail(Operation::Commit, 1, Fault::Conflict);
@@ -322,7 +326,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn everything_fails_until_healed() {
+    async fn every_call_fails_until_the_faults_are_removed() {
         let faults = Faults::new();
         let store = FaultyStore::new(Arc::new(MemoryStore::new()), &faults);
         let blobs = FaultyBlobs::new(Arc::new(MemoryBlobs::new()), &faults);

@@ -1,5 +1,5 @@
-//! Every small port in memory.
-//! Invariant: what these do is what the conformance suites demand of the real ones; they differ only in durability.
+//! The ports in memory: store, blobs, clock, entropy, secrets, receipts.
+//! Invariant: the store and the blobs pass the conformance suites that the real ones pass; they differ only in durability.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -26,7 +26,7 @@ impl MemoryStore {
         Self::default()
     }
 
-    /// Everything stored, in the order of keys: for a test that says what must (or must not) be in the store.
+    /// Returns all rows in the order of their keys, for a test that checks what is in the store.
     pub fn rows(&self) -> Vec<(Key, Row)> {
         lock(&self.rows).iter().map(|(key, row)| (key.clone(), row.clone())).collect()
     }
@@ -44,26 +44,26 @@ impl store::Store for MemoryStore {
             Some(after) if *after >= range.prefix => Bound::Excluded(key(after)),
             _ => Bound::Included(key(&range.prefix)),
         };
-        let within =
+        let in_range =
             |key: &Key| key.tenant == range.tenant && key.table == range.table && key.id.starts_with(&range.prefix);
         let rows = lock(&self.rows);
-        let found = rows.range((start, Bound::Unbounded)).take_while(|(key, _)| within(key)).take(range.limit);
-        Ok(found.map(|(key, row)| (key.id.clone(), row.clone())).collect())
+        let matching = rows.range((start, Bound::Unbounded)).take_while(|(key, _)| in_range(key)).take(range.limit);
+        Ok(matching.map(|(key, row)| (key.id.clone(), row.clone())).collect())
     }
 
     async fn commit(&self, batch: Batch) -> Result<(), store::Error> {
         let mut rows = lock(&self.rows);
-        // What the batch has changed so far: it reaches the rows only when every write has had what it expects.
+        // The changes of the batch are collected first. They reach the rows only if every write finds what it expects.
         let mut changed: BTreeMap<Key, Option<Row>> = BTreeMap::new();
         for write in batch.writes {
             let current = changed.get(write.key()).map_or_else(|| rows.get(write.key()), Option::as_ref);
             let version = current.map(|row| row.version);
-            let met = match write.expect() {
+            let is_as_expected = match write.expect() {
                 Expect::Any => true,
                 Expect::Absent => version.is_none(),
-                Expect::Version(wanted) => version == Some(wanted),
+                Expect::Version(expected) => version == Some(expected),
             };
-            if !met {
+            if !is_as_expected {
                 return Err(store::Error::Conflict(write.key().clone()));
             }
             match write {
@@ -99,6 +99,7 @@ impl store::Store for MemoryStore {
 #[derive(Debug, Default)]
 pub struct MemoryBlobs {
     blobs: Mutex<BTreeMap<Digest, Vec<u8>>>,
+    /// The time since the last put of each blob. Only `age` moves it.
     idle: Mutex<BTreeMap<Digest, Duration>>,
 }
 
@@ -107,17 +108,17 @@ impl MemoryBlobs {
         Self::default()
     }
 
-    /// So much time passes without a put.
+    /// Makes every blob older, as if this time had passed without a put.
     pub fn age(&self, by: Duration) {
         lock(&self.idle).values_mut().for_each(|idle| *idle += by);
     }
 
-    /// The digests of everything stored, damaged or not.
+    /// Returns the digests of all blobs, damaged or not.
     pub fn digests(&self) -> Vec<Digest> {
         lock(&self.blobs).keys().copied().collect()
     }
 
-    /// Changes the stored bytes: the next `get` says `Damaged`, later ones `Missing`.
+    /// Changes the stored bytes. The next `get` fails with `Damaged`, later ones with `Missing`.
     pub fn damage(&self, digest: &Digest) {
         let mut blobs = lock(&self.blobs);
         let Some(bytes) = blobs.get_mut(digest) else { panic!("cannot damage blob {digest}: it is not stored") };
@@ -154,25 +155,26 @@ impl blobs::Blobs for MemoryBlobs {
     }
 
     async fn list(&self, after: Option<&Digest>, limit: usize) -> Result<Vec<blobs::StoredBlob>, blobs::Error> {
-        let (blobs, idle) = (lock(&self.blobs), lock(&self.idle));
+        let blobs = lock(&self.blobs);
+        let idle = lock(&self.idle);
         let start = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let found = blobs.range((start, Bound::Unbounded)).take(limit);
+        let page = blobs.range((start, Bound::Unbounded)).take(limit);
         let stored = |(digest, bytes): (&Digest, &Vec<u8>)| blobs::StoredBlob {
             digest: *digest,
             bytes: bytes.len() as u64,
             idle: idle.get(digest).copied().unwrap_or_default(),
         };
-        Ok(found.map(stored).collect())
+        Ok(page.map(stored).collect())
     }
 
     async fn delete(&self, digest: &Digest, idle: Duration) -> Result<bool, blobs::Error> {
         let mut blobs = lock(&self.blobs);
-        let old = lock(&self.idle).get(digest).is_some_and(|since| *since >= idle);
-        Ok(old && blobs.remove(digest).is_some())
+        let is_old = lock(&self.idle).get(digest).is_some_and(|since| *since >= idle);
+        Ok(is_old && blobs.remove(digest).is_some())
     }
 }
 
-/// A clock that stands until a test moves it. Sleeping takes no time: it moves the clock and is recorded.
+/// A clock that only a test moves. A sleep takes no time: it moves the clock and is recorded.
 #[derive(Debug)]
 pub struct ManualClock {
     state: Mutex<ClockState>,
@@ -181,6 +183,7 @@ pub struct ManualClock {
 #[derive(Debug)]
 struct ClockState {
     now: Timestamp,
+    /// Every sleep so far, in order.
     slept: Vec<Duration>,
 }
 
@@ -198,14 +201,14 @@ impl ManualClock {
         state.now = later(state.now, duration);
     }
 
-    /// Every sleep so far, in order.
+    /// Returns every sleep so far, in order.
     pub fn slept(&self) -> Vec<Duration> {
         lock(&self.state).slept.clone()
     }
 }
 
 impl Default for ManualClock {
-    /// 2026-01-01T00:00:00Z.
+    /// Returns a clock at 2026-01-01T00:00:00Z.
     fn default() -> Self {
         Self::at(Timestamp(1_767_225_600_000))
     }
@@ -223,7 +226,7 @@ impl ports::Clock for ManualClock {
             state.now = later(state.now, duration);
             state.slept.push(duration);
         }
-        // A loop that sleeps between two looks must let the task it waits for run.
+        // A loop that sleeps between two checks must let the task run that it waits for.
         tokio::task::yield_now().await;
     }
 }
@@ -232,9 +235,10 @@ fn later(now: Timestamp, duration: Duration) -> Timestamp {
     now.plus_ms(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// 1, 2, 3, … as sixteen big-endian bytes.
+/// Entropy that counts: 1, 2, 3, … as sixteen big-endian bytes.
 #[derive(Debug, Default)]
 pub struct CountingEntropy {
+    /// The last number that was given.
     last: AtomicU64,
 }
 
@@ -277,14 +281,14 @@ impl secrets::Secrets for MapSecrets {
     }
 }
 
-/// Receipts in a map, with every change on record.
+/// Receipts in a map, with a record of every change.
 #[derive(Debug, Default)]
 pub struct MemoryReceipts {
-    kept: Mutex<BTreeMap<EffectId, Receipt>>,
-    /// `open` and `close` with the effect, in the order they came.
+    receipts: Mutex<BTreeMap<EffectId, Receipt>>,
+    /// `open` and `close` with the effect, in the order of the calls.
     events: Mutex<Vec<(&'static str, EffectId)>>,
-    /// Counts down: when it is at 0, nothing can be kept.
-    room: Mutex<Option<usize>>,
+    /// How many calls may still succeed; `None` means all.
+    calls_left: Mutex<Option<usize>>,
 }
 
 impl MemoryReceipts {
@@ -294,29 +298,29 @@ impl MemoryReceipts {
 
     /// Fails every call after this many.
     pub fn failing_after(calls: usize) -> Self {
-        Self { room: Mutex::new(Some(calls)), ..Self::default() }
+        Self { calls_left: Mutex::new(Some(calls)), ..Self::default() }
     }
 
-    /// With what an earlier try of the run has left.
+    /// Adds a receipt that an earlier attempt of the run left.
     pub fn with(self, receipt: Receipt) -> Self {
-        lock(&self.kept).insert(receipt.intent.id, receipt);
+        lock(&self.receipts).insert(receipt.intent.id, receipt);
         self
     }
 
     pub fn all(&self) -> Vec<Receipt> {
-        lock(&self.kept).values().cloned().collect()
+        lock(&self.receipts).values().cloned().collect()
     }
 
     pub fn events(&self) -> Vec<(&'static str, EffectId)> {
         lock(&self.events).clone()
     }
 
-    fn take_room(&self) -> Result<(), receipts::Error> {
-        let mut room = lock(&self.room);
-        match room.as_mut() {
+    fn count_call(&self) -> Result<(), receipts::Error> {
+        let mut calls_left = lock(&self.calls_left);
+        match calls_left.as_mut() {
             Some(0) => Err(receipts::Error::Unavailable("injected: no room for receipts".into())),
-            Some(left) => {
-                *left -= 1;
+            Some(calls_left) => {
+                *calls_left -= 1;
                 Ok(())
             }
             None => Ok(()),
@@ -327,20 +331,20 @@ impl MemoryReceipts {
 #[async_trait]
 impl receipts::Receipts for MemoryReceipts {
     async fn open(&self, intent: &Intent) -> Result<Option<Receipt>, receipts::Error> {
-        self.take_room()?;
+        self.count_call()?;
         lock(&self.events).push(("open", intent.id));
-        let mut kept = lock(&self.kept);
-        if let Some(earlier) = kept.get(&intent.id) {
+        let mut receipts = lock(&self.receipts);
+        if let Some(earlier) = receipts.get(&intent.id) {
             return Ok(Some(earlier.clone()));
         }
-        kept.insert(intent.id, Receipt::open(intent.clone()));
+        receipts.insert(intent.id, Receipt::open(intent.clone()));
         Ok(None)
     }
 
     async fn close(&self, receipt: &Receipt) -> Result<(), receipts::Error> {
-        self.take_room()?;
+        self.count_call()?;
         lock(&self.events).push(("close", receipt.intent.id));
-        lock(&self.kept).insert(receipt.intent.id, receipt.clone());
+        lock(&self.receipts).insert(receipt.intent.id, receipt.clone());
         Ok(())
     }
 }
@@ -364,7 +368,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_damaged_blob_is_said_once_and_then_missing() {
+    async fn a_damaged_blob_is_reported_once_and_then_missing() {
         let blobs = MemoryBlobs::new();
         for bytes in [b"abc".as_slice(), b""] {
             let digest = blobs.put(bytes).await.unwrap();
@@ -379,7 +383,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn sleeping_moves_the_clock() {
+    async fn a_sleep_moves_the_clock() {
         let clock = ManualClock::at(Timestamp(1_000));
         clock.sleep(Duration::from_millis(250)).await;
         clock.advance(Duration::from_secs(1));

@@ -1,4 +1,4 @@
-//! A clock that goes with tokio's, and processes that live and die on request.
+//! A clock that follows tokio's paused time, and processes that a test starts and kills.
 //! Invariant: time never goes back, also not between processes that share it.
 
 use std::collections::HashSet;
@@ -11,11 +11,12 @@ use tokio::time::Instant;
 
 use crate::lock;
 
-/// The latest moment that any process has seen.
+/// The time of the processes of one test: the latest moment that any of them read.
 #[derive(Debug, Clone)]
 pub struct SharedTime(Arc<Mutex<Timestamp>>);
 
 impl SharedTime {
+    /// Returns a time that begins at `start`.
     pub fn at(start: Timestamp) -> Self {
         Self(Arc::new(Mutex::new(start)))
     }
@@ -30,37 +31,40 @@ impl SharedTime {
     }
 }
 
-/// In a runtime whose time is paused, sleeping takes no time and moves the clock.
+/// The clock of one process. In a runtime whose time is paused, a sleep takes no time and moves the clock.
 #[derive(Debug)]
 pub struct PacedClock {
     shared: SharedTime,
-    began: OnceLock<(Instant, Timestamp)>,
+    /// The moment of the first reading, by tokio's clock and by the shared time. It is set at the first reading, because a clock may
+    /// be made outside of the runtime.
+    first_reading: OnceLock<(Instant, Timestamp)>,
 }
 
 impl PacedClock {
     pub fn new(shared: &SharedTime) -> Self {
-        Self { shared: shared.clone(), began: OnceLock::new() }
+        Self { shared: shared.clone(), first_reading: OnceLock::new() }
     }
 }
 
 #[async_trait]
 impl ports::Clock for PacedClock {
     fn now(&self) -> Timestamp {
-        let (began, start) = *self.began.get_or_init(|| (Instant::now(), self.shared.now()));
-        let here = start.plus_ms(i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX));
+        let (instant, time) = *self.first_reading.get_or_init(|| (Instant::now(), self.shared.now()));
+        let own_time = time.plus_ms(i64::try_from(instant.elapsed().as_millis()).unwrap_or(i64::MAX));
         let mut shared = lock(&self.shared.0);
-        *shared = (*shared).max(here);
+        *shared = (*shared).max(own_time);
         *shared
     }
 
     async fn sleep(&self, duration: Duration) {
+        // The first reading fixes the start, so that the sleep counts; the second one moves the shared time.
         self.now();
         tokio::time::sleep(duration).await;
         self.now();
     }
 }
 
-/// Which processes of a test are alive.
+/// The processes of a test that are alive.
 #[derive(Debug, Clone, Default)]
 pub struct Processes(Arc<Mutex<HashSet<InstanceId>>>);
 
@@ -69,12 +73,14 @@ impl Processes {
         lock(&self.0).remove(&instance);
     }
 
+    /// Starts a process and returns its view of the others.
     pub fn start(&self, instance: InstanceId) -> MemoryPresence {
         lock(&self.0).insert(instance);
         MemoryPresence { me: instance, processes: self.clone() }
     }
 }
 
+/// The port `Presence` of one process.
 #[derive(Debug)]
 pub struct MemoryPresence {
     me: InstanceId,

@@ -1,5 +1,5 @@
-//! A JavaScript engine that says what a test told it to.
-//! Invariant: outcomes are given in order and once; a step that nobody scripted is an engine failure, never a made-up answer.
+//! A scripted JavaScript engine: each step has the outcome that the test gave it.
+//! Invariant: outcomes are used in order and once; a step without an outcome is a failure of the engine, never an invented answer.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -11,7 +11,9 @@ use ports::scripts::{Error, Global, Heap, ObjectHeader, Outcome, Step, Stepped, 
 
 #[derive(Default)]
 pub struct ScriptedScripts {
+    /// The outcomes of the next steps, in order.
     outcomes: Mutex<VecDeque<Result<Stepped, Error>>>,
+    /// The steps so far, in order.
     steps: Mutex<Vec<Step>>,
 }
 
@@ -20,19 +22,19 @@ impl ScriptedScripts {
         Self::default()
     }
 
-    /// What the next step that has no outcome yet gives.
+    /// Adds the outcome of the next step that has none yet.
     pub fn then(self, outcome: Result<Stepped, Error>) -> Self {
         self.outcomes.lock().unwrap_or_else(PoisonError::into_inner).push_back(outcome);
         self
     }
 
-    /// Every step so far, in order.
+    /// Returns every step so far, in order.
     pub fn steps(&self) -> Vec<Step> {
         self.steps.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-/// A step that came to this, on a heap whose object is these bytes.
+/// Returns a step with this outcome, on a heap whose object is these bytes.
 pub fn stepped(object: &[u8], outcome: Outcome) -> Stepped {
     let heap = Heap {
         key: Digest::of(object),
@@ -45,6 +47,7 @@ pub fn stepped(object: &[u8], outcome: Outcome) -> Stepped {
     Stepped { heap, outcome, console: String::new(), console_dropped: 0 }
 }
 
+/// The code of the engine, whose digest names it.
 const GUEST: &[u8] = b"a scripted engine";
 
 #[async_trait]

@@ -1,8 +1,8 @@
-//! A small engine with heaps that are real enough: named by what they hold, stored as changes against a parent, forgotten when
-//! a test says so. Its programs are JSON lists of instructions.
+//! A small script engine whose heaps behave like real ones: they are named by their content, stored as changes of a parent, and
+//! dropped from memory when a test says so. Its programs are JSON lists of instructions.
 //!
-//! Invariant: a heap is its variables, the rest of its program and what it is owed, and nothing outside it; two engines that
-//! are given the same heap and input make the same heap.
+//! Invariant: a heap is its variables, the rest of its program and its open calls, and nothing else. Two engines with the same heap and
+//! input make the same heap.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Mutex;
@@ -20,65 +20,84 @@ use tokio::sync::Notify;
 
 use crate::lock;
 
-/// One instruction. The value of a program is the last one that has one.
+/// One instruction. The value of a program is that of its last instruction with a value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Do {
+enum Instruction {
     Set(String, Value),
     /// Adds a number to a variable, which is 0 at first.
     Add(String, i64),
-    /// The value of a variable.
+    /// Has the value of a variable.
     Get(String),
     Print(String),
     Throw(String),
-    /// Busy for so many milliseconds.
+    /// Is busy for this number of milliseconds.
     Spin(u64),
-    /// Busy until the test releases this name.
+    /// Is busy until the test releases this name.
     Hold(String),
-    /// Uses more memory than it may.
+    /// Exceeds the limit on memory.
     Grow,
-    /// Owes these calls and waits for all of them; the answers are a value.
+    /// Makes these calls and waits for all of them. Its value is the list of the answers.
     Await(Vec<Call>),
-    /// Waits for nothing.
+    /// Waits without a call, so that no answer can continue it.
     Never,
-    /// What it sees as `mcp.headers`.
+    /// Has the value of `mcp.headers`.
     Headers,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct State {
+    /// The global variables.
     vars: BTreeMap<String, Value>,
-    rest: Vec<Do>,
+    /// The instructions that did not run yet.
+    rest: Vec<Instruction>,
+    /// The calls that have no answer yet.
     owed: Vec<HostCall>,
+    /// The answers to the calls of the instruction that waits, by the ids of the calls.
     answers: BTreeMap<u64, Value>,
+    /// The value of the last instruction that has one.
     value: Option<Value>,
+    /// The id of the next call.
     next: u64,
 }
 
-/// Of every heap.
+/// The size in bytes that every heap reports.
 const MEMORY: u64 = 65_536;
 
-/// What is stored: what changed since the parent.
+/// A heap as it is stored: its changes since the parent.
 #[derive(Debug, Serialize, Deserialize)]
 struct Object {
     key: Digest,
     parent: Option<Digest>,
     engine: Digest,
+    /// The variables that differ from the parent's; `None` for one that was removed.
     changed: BTreeMap<String, Option<Value>>,
-    /// All but the variables.
+    /// The state without the variables.
     state: State,
 }
 
 pub struct TinyScripts {
     guest: Vec<u8>,
+    /// The engines whose heaps can run.
     engines: Mutex<HashSet<Digest>>,
+    /// The heaps in memory, each with its engine.
     heaps: Mutex<HashMap<Digest, (State, Digest)>>,
+    /// The result of `steps`.
     steps: Mutex<Vec<String>>,
+    /// The names that the test released.
     released: Mutex<HashSet<String>>,
+    /// Wakes the instructions `hold` after a release.
     wake: Notify,
-    /// Steps under way, and the most there were at once.
-    under_way: Mutex<(usize, usize)>,
+    step_count: Mutex<StepCount>,
+    /// The result of `made_ready`.
     made_ready: Mutex<Vec<Digest>>,
+}
+
+#[derive(Default)]
+struct StepCount {
+    under_way: usize,
+    /// The highest value of `under_way`.
+    max: usize,
 }
 
 impl Default for TinyScripts {
@@ -88,7 +107,7 @@ impl Default for TinyScripts {
 }
 
 impl TinyScripts {
-    /// An engine of another build.
+    /// Returns an engine of another build, which has another digest.
     pub fn build(guest: &str) -> Self {
         Self {
             engines: Mutex::new(HashSet::from([Digest::of(guest.as_bytes())])),
@@ -97,44 +116,47 @@ impl TinyScripts {
             steps: Mutex::default(),
             released: Mutex::default(),
             wake: Notify::new(),
-            under_way: Mutex::default(),
+            step_count: Mutex::default(),
             made_ready: Mutex::default(),
         }
     }
 
-    /// Forgets every heap, as an engine does that has no room for them.
+    /// Drops every heap from memory, as an engine does that has no room for them.
     pub fn forget(&self) {
         lock(&self.heaps).clear();
     }
 
-    /// The code of every evaluation, and `settle` for every answer, in the order they began.
+    /// Returns the code of every evaluation, and `settle` for every answer, in the order of their beginnings.
     pub fn steps(&self) -> Vec<String> {
         lock(&self.steps).clone()
     }
 
+    /// Lets the instructions `hold` with this name continue.
     pub fn release(&self, name: &str) {
         lock(&self.released).insert(name.to_owned());
         self.wake.notify_waiters();
     }
 
+    /// Returns the highest number of steps that were under way at one moment.
     pub fn most_at_once(&self) -> usize {
-        lock(&self.under_way).1
+        lock(&self.step_count).max
     }
 
-    /// Heaps that were here when something was made for their next step.
+    /// Returns the heaps in memory for which the next step was prepared.
     pub fn made_ready(&self) -> Vec<Digest> {
         lock(&self.made_ready).clone()
     }
 
     fn state_of(&self, key: Digest) -> Result<(State, Digest), Error> {
-        let found = lock(&self.heaps).get(&key).cloned().ok_or(Error::Absent(key))?;
-        if lock(&self.engines).contains(&found.1) {
-            return Ok(found);
+        let (state, engine) = lock(&self.heaps).get(&key).cloned().ok_or(Error::Absent(key))?;
+        if !lock(&self.engines).contains(&engine) {
+            return Err(Error::NoEngine { heap: key, engine });
         }
-        Err(Error::NoEngine { heap: key, engine: found.1 })
+        Ok((state, engine))
     }
 
-    fn keep(&self, parent: Option<Digest>, before: &State, state: State, engine: Digest) -> Heap {
+    /// Stores the heap of a state and returns it.
+    fn store_heap(&self, parent: Option<Digest>, before: &State, state: State, engine: Digest) -> Heap {
         let mut changed: BTreeMap<String, Option<Value>> = BTreeMap::new();
         for (name, value) in &state.vars {
             if before.vars.get(name) != Some(value) {
@@ -155,23 +177,23 @@ impl TinyScripts {
     async fn run(&self, step: &Step, state: &mut State, console: &mut String) -> Result<Outcome, Error> {
         while !state.rest.is_empty() {
             match state.rest.remove(0) {
-                Do::Set(name, value) => {
+                Instruction::Set(name, value) => {
                     state.vars.insert(name, value);
                 }
-                Do::Add(name, number) => {
+                Instruction::Add(name, number) => {
                     let sum = state.vars.get(&name).and_then(Value::as_i64).unwrap_or(0) + number;
                     state.vars.insert(name, json!(sum));
                     state.value = Some(json!(sum));
                 }
-                Do::Get(name) => state.value = Some(state.vars.get(&name).cloned().unwrap_or(Value::Null)),
-                Do::Print(text) => console.push_str(&text),
-                Do::Throw(message) => return Ok(Outcome::Threw(thrown("Error", &message))),
-                Do::Spin(ms) => busy(step, Duration::from_millis(ms)).await?,
-                Do::Hold(name) => self.hold(step, &name).await?,
-                Do::Grow => return Err(Error::Memory(step.limits.memory_bytes)),
-                Do::Headers => state.value = Some(json!(step.surroundings.headers)),
-                Do::Never => return Ok(Outcome::Waiting { owed: Vec::new() }),
-                Do::Await(calls) => {
+                Instruction::Get(name) => state.value = Some(state.vars.get(&name).cloned().unwrap_or(Value::Null)),
+                Instruction::Print(text) => console.push_str(&text),
+                Instruction::Throw(message) => return Ok(Outcome::Threw(thrown("Error", &message))),
+                Instruction::Spin(ms) => busy(step, Duration::from_millis(ms)).await?,
+                Instruction::Hold(name) => self.hold(step, &name).await?,
+                Instruction::Grow => return Err(Error::Memory(step.limits.memory_bytes)),
+                Instruction::Headers => state.value = Some(json!(step.surroundings.headers)),
+                Instruction::Never => return Ok(Outcome::Waiting { owed: Vec::new() }),
+                Instruction::Await(calls) => {
                     for call in calls {
                         state.owed.push(HostCall { id: state.next, call });
                         state.next += 1;
@@ -197,16 +219,17 @@ impl TinyScripts {
         }
     }
 
-    async fn go(&self, step: &Step) -> Result<Stepped, Error> {
+    async fn run_step(&self, step: &Step) -> Result<Stepped, Error> {
         let (before, engine) = match step.heap {
             Some(key) => self.state_of(key)?,
             None => (State::default(), self.engine()),
         };
-        let (mut state, mut console) = (before.clone(), String::new());
+        let mut state = before.clone();
+        let mut console = String::new();
         let outcome = match &step.input {
             Input::Evaluate { code } => {
                 lock(&self.steps).push(code.clone());
-                match serde_json::from_str::<Vec<Do>>(code) {
+                match serde_json::from_str::<Vec<Instruction>>(code) {
                     Ok(program) => {
                         state.rest = program;
                         self.run(step, &mut state, &mut console).await?
@@ -216,24 +239,25 @@ impl TinyScripts {
             }
             Input::Settle { answers } => {
                 lock(&self.steps).push("settle".to_owned());
-                self.settle(step, (&mut state, &mut console), answers).await?
+                self.settle(step, &mut state, &mut console, answers).await?
             }
         };
         let dropped = (console.len() as u64).saturating_sub(step.limits.output_bytes);
         console.truncate(console.len() - dropped as usize);
-        let heap = self.keep(step.heap, &before, state, engine);
+        let heap = self.store_heap(step.heap, &before, state, engine);
         Ok(Stepped { heap, outcome, console, console_dropped: dropped })
     }
 
     async fn settle(
         &self,
         step: &Step,
-        (state, console): (&mut State, &mut String),
+        state: &mut State,
+        console: &mut String,
         answers: &[(u64, Result<Value, Thrown>)],
     ) -> Result<Outcome, Error> {
         for (id, answer) in answers {
-            let known = state.owed.iter().any(|owed| owed.id == *id);
-            assert!(known, "call {id} was not owed, or answered twice");
+            let is_open = state.owed.iter().any(|owed| owed.id == *id);
+            assert!(is_open, "call {id} was not owed, or answered twice");
             state.owed.retain(|owed| owed.id != *id);
             match answer {
                 Ok(value) => state.answers.insert(*id, value.clone()),
@@ -257,6 +281,7 @@ fn thrown(name: &str, message: &str) -> Thrown {
     Thrown { name: name.to_owned(), message: message.to_owned(), stack: "    at <run>:1".to_owned() }
 }
 
+/// Is busy for a time, unless the step is stopped or reaches its deadline.
 async fn busy(step: &Step, work: Duration) -> Result<(), Error> {
     let began = tokio::time::Instant::now();
     while began.elapsed() < work {
@@ -281,7 +306,7 @@ impl Scripts for TinyScripts {
         &self.guest
     }
 
-    /// A program that begins with `type` is refused, as a mistake in TypeScript is.
+    /// Refuses a program that begins with `type`, as a mistake in TypeScript is refused.
     fn to_javascript(&self, source: &str) -> Result<String, Thrown> {
         if source.starts_with("type ") {
             Err(thrown("SyntaxError", "a type without an end"))
@@ -300,7 +325,8 @@ impl Scripts for TinyScripts {
     }
 
     async fn admit(&self, key: Digest, objects: Vec<Vec<u8>>) -> Result<(), Error> {
-        let (mut vars, mut last) = (BTreeMap::new(), None);
+        let mut vars = BTreeMap::new();
+        let mut last = None;
         for bytes in &objects {
             let object: Object = serde_json::from_slice(bytes).map_err(|_| Error::Damaged(key))?;
             if let (None, Some(parent)) = (&last, object.parent) {
@@ -337,12 +363,12 @@ impl Scripts for TinyScripts {
 
     async fn step(&self, step: Step) -> Result<Stepped, Error> {
         {
-            let mut under_way = lock(&self.under_way);
-            under_way.0 += 1;
-            under_way.1 = under_way.1.max(under_way.0);
+            let mut count = lock(&self.step_count);
+            count.under_way += 1;
+            count.max = count.max.max(count.under_way);
         }
-        let stepped = self.go(&step).await;
-        lock(&self.under_way).0 -= 1;
+        let stepped = self.run_step(&step).await;
+        lock(&self.step_count).under_way -= 1;
         stepped
     }
 

@@ -1,5 +1,5 @@
-//! An upstream that answers from a script.
-//! Invariant: a request that no rule matches gets `Error::Connect` whose label says so; nothing leaves the process.
+//! A scripted upstream, which answers requests by rules.
+//! Invariant: a request that no rule matches gets `Error::Connect` with a label that says so; nothing leaves the process.
 
 use std::fmt;
 use std::pin::pin;
@@ -16,21 +16,26 @@ use crate::lock;
 
 type Answer = Arc<dyn Fn(&Call) -> Result<Response, Error> + Send + Sync>;
 
-/// What to answer to which request. The first rule that matches and is not used up answers.
+/// A request to match and its answer. The first rule that matches and has uses left answers.
 #[derive(Clone)]
 pub struct Rule {
     method: Method,
     path: String,
+    /// Parameters that the query must have.
     query: Vec<(String, String)>,
+    /// Texts that the body must contain.
     body_parts: Vec<String>,
+    /// Headers that are added to the answer.
     headers: Vec<(String, String)>,
     answer: Answer,
+    /// How often the rule may still answer; `None` means without limit.
     uses_left: Option<usize>,
+    /// A call waits here before it is answered.
     gate: Option<Arc<Notify>>,
 }
 
 impl Rule {
-    /// Answers 200 with no body, for ever, until told otherwise.
+    /// Returns a rule that answers 200 without a body, any number of times. The other methods change it.
     pub fn new(method: Method, path: &str) -> Self {
         Self {
             method,
@@ -52,13 +57,13 @@ impl Rule {
         Self::new(Method::Post, path)
     }
 
-    /// Matches only with this parameter in the query; others may be there too.
+    /// Matches only if the query has this parameter; it may have others too.
     pub fn query(mut self, name: &str, value: &str) -> Self {
         self.query.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// Matches only where the body, as canonical JSON, contains this text: what tells one GraphQL call from another.
+    /// Matches only if the body, as canonical JSON, contains this text. It distinguishes GraphQL calls, which share a path.
     pub fn body_contains(mut self, part: &str) -> Self {
         self.body_parts.push(part.to_owned());
         self
@@ -74,13 +79,13 @@ impl Rule {
         self.answers(move |_| Ok(Response { status, headers: Vec::new(), body: body.clone() }))
     }
 
-    /// A header of the answer; its name becomes lower case, as `Response` promises.
+    /// Adds a header to the answer. Its name becomes lower case, because `Response` promises that.
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_ascii_lowercase(), value.to_owned()));
         self
     }
 
-    /// Gives an error, made from the request's label: `.fails(|label| Error::Timeout { label, ms: 10 })`.
+    /// Answers with an error, made from the request's label: `.fails(|label| Error::Timeout { label, ms: 10 })`.
     pub fn fails(self, error: impl Fn(String) -> Error + Send + Sync + 'static) -> Self {
         self.answers(move |call| Err(error(call.request.label())))
     }
@@ -100,8 +105,8 @@ impl Rule {
         self
     }
 
-    /// Answers only after `gate` was notified: `notify_one` lets the call that has waited longest go, `notify_waiters` all
-    /// that have arrived.
+    /// Answers only after `gate` was notified: `notify_one` releases the call that has waited longest, `notify_waiters` all that have
+    /// arrived.
     pub fn waits_for(mut self, gate: &Arc<Notify>) -> Self {
         self.gate = Some(Arc::clone(gate));
         self
@@ -132,17 +137,21 @@ impl fmt::Debug for Rule {
     }
 }
 
-/// The script and the record of what was asked.
+/// The rules and the record of the calls.
 pub struct ScriptedUpstream {
     state: Mutex<State>,
+    /// The number of calls under way.
     in_flight: AtomicUsize,
+    /// The number of calls that have arrived, for tests that wait for one.
     arrived: watch::Sender<usize>,
 }
 
 #[derive(Default)]
 struct State {
     rules: Vec<Rule>,
+    /// Every call so far, in the order of arrival.
     calls: Vec<Call>,
+    /// The requests that no rule matched, as text.
     unscripted: Vec<String>,
     max_in_flight: usize,
 }
@@ -168,23 +177,23 @@ impl ScriptedUpstream {
         lock(&self.state).rules.push(rule);
     }
 
-    /// Every call so far, in the order of arrival, unscripted ones included.
+    /// Returns every call so far, in the order of arrival, also those that no rule matched.
     pub fn calls(&self) -> Vec<Call> {
         lock(&self.state).calls.clone()
     }
 
-    /// The most calls that were under way at one moment.
+    /// Returns the highest number of calls that were under way at one moment.
     pub fn max_in_flight(&self) -> usize {
         lock(&self.state).max_in_flight
     }
 
-    /// Waits until this many calls have arrived in all.
+    /// Waits until this many calls have arrived since the start.
     pub async fn arrived(&self, calls: usize) {
         // The sender lives as long as `self`, so this cannot fail.
-        let _ = self.arrived.subscribe().wait_for(|seen| *seen >= calls).await;
+        let _ = self.arrived.subscribe().wait_for(|arrived| *arrived >= calls).await;
     }
 
-    /// Panics unless every rule with a number of uses was used up and no call was outside the script.
+    /// Panics unless every rule with a number of uses was used up and every call matched a rule.
     pub fn assert_followed(&self) {
         let state = lock(&self.state);
         let unused: Vec<String> = state
@@ -203,16 +212,17 @@ impl ScriptedUpstream {
     fn take(&self, call: &Call) -> Option<Rule> {
         let mut state = lock(&self.state);
         state.calls.push(call.clone());
-        let found = state.rules.iter_mut().find(|rule| rule.matches(&call.request)).map(|rule| {
+        let matching = state.rules.iter_mut().find(|rule| rule.matches(&call.request)).map(|rule| {
             rule.uses_left = rule.uses_left.map(|left| left - 1);
             rule.clone()
         });
-        if found.is_none() {
+        if matching.is_none() {
             state.unscripted.push(describe(&call.request));
         }
-        found
+        matching
     }
 
+    /// Counts a call as under way until the returned value is dropped.
     fn enter(&self) -> InFlight<'_> {
         let now = self.in_flight.fetch_add(1, Ordering::SeqCst) + 1;
         let mut state = lock(&self.state);
@@ -221,7 +231,7 @@ impl ScriptedUpstream {
     }
 }
 
-/// Counts down also when the caller drops the call.
+/// A call under way. Its drop counts down, also when the caller drops the call.
 struct InFlight<'a>(&'a AtomicUsize);
 
 impl Drop for InFlight<'_> {
@@ -235,13 +245,14 @@ impl Upstream for ScriptedUpstream {
     async fn send(&self, call: Call) -> Result<Response, Error> {
         let _in_flight = self.enter();
         let rule = self.take(&call);
-        // The call waits at its gate before it is seen to arrive: a notice sent after `arrived` is never lost.
+        // The call waits at its gate before it counts as arrived. So a test that waits for `arrived` and then notifies the gate always
+        // reaches the call.
         let mut gate = pin!(rule.as_ref().and_then(|rule| rule.gate.as_deref()).map(Notify::notified));
         if let Some(notice) = gate.as_mut().as_pin_mut() {
             notice.enable();
         }
-        self.arrived.send_modify(|seen| *seen += 1);
-        // Calls made side by side must be seen side by side, though an answer from a script takes no time.
+        self.arrived.send_modify(|arrived| *arrived += 1);
+        // A scripted answer takes no time. Without this, calls that are made side by side would be counted one after another.
         tokio::task::yield_now().await;
         if let Some(notice) = gate.as_mut().as_pin_mut() {
             notice.await;
@@ -262,7 +273,7 @@ fn unscripted(request: &Request) -> Error {
     }
 }
 
-/// A body as text: canonical JSON, form pairs, or the parts' names and texts.
+/// Returns a body as text: canonical JSON, the pairs of a form, or the names and texts of parts.
 pub fn body_text(body: &Payload) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     match body {
@@ -322,7 +333,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_tells_graphql_calls_apart() {
+    async fn a_rule_can_match_the_text_of_a_body() {
         let upstream = ScriptedUpstream::new()
             .with(Rule::post("/graphql").body_contains("tickets").json(200, json!({"data": 1})))
             .with(Rule::post("/graphql").body_contains("people").json(200, json!({"data": 2})));
@@ -332,7 +343,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_not_scripted_says_so() {
+    async fn a_call_that_no_rule_matches_fails_with_its_request() {
         let upstream = ScriptedUpstream::new().with(Rule::get("/b").once());
         let error = upstream.send(call(Method::Get, "/a", &[("x", "1")], None)).await.unwrap_err();
         assert_eq!(error.to_string(), "not scripted: GET https://api.test/a?x=1: could not connect");
@@ -342,7 +353,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn errors_are_scripted_too() {
+    async fn a_rule_can_answer_with_an_error() {
         let upstream = ScriptedUpstream::new().with(Rule::get("/a").fails(|label| Error::Timeout { label, ms: 7 }));
         for _ in 0..2 {
             let error = upstream.send(call(Method::Get, "/a", &[], None)).await.unwrap_err();
@@ -351,7 +362,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_gate_holds_calls_and_parallelism_is_seen() {
+    async fn a_gate_holds_calls_which_count_as_parallel() {
         let gate = Arc::new(Notify::new());
         let upstream = Arc::new(ScriptedUpstream::new().with(Rule::get("/a").waits_for(&gate)));
         let tasks: Vec<_> = (0..3)

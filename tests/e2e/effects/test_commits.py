@@ -1,6 +1,6 @@
 """Commits, replays, operations and pages, on a server without faults.
 
-Invariant: the effects that a server reports are held against the demo API's own count of the effects that happened.
+Invariant: the effects that a server reports are held against the test API's own count of the effects that happened.
 """
 
 import re
@@ -9,14 +9,14 @@ import anyio
 import pytest
 
 from lib.answers import tables
-from lib.demo_api import DemoApi, digest
+from lib.test_api import TrackerApi, digest
 from lib.effects import REMARKS, TEXTS, TICKETS, call, connect, open_session, plan_commit, receipts, server_of, text_of_call
 from lib.server import Server, settings
 
 
 @pytest.fixture(scope="module")
 def api():
-    with DemoApi() as started:
+    with TrackerApi() as started:
         yield started
 
 

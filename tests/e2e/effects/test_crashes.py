@@ -1,6 +1,6 @@
 """Effects of a server that is killed at random moments.
 
-Invariant: the demo API runs in a process that no test kills, and its count says what happened.
+Invariant: the test API runs in a process that no test kills, and its count says what happened.
 """
 
 import os
@@ -11,7 +11,7 @@ import time
 import anyio
 import pytest
 
-from lib.demo_api import DemoApi, digest
+from lib.test_api import TrackerApi, digest
 from lib.effects import REMARKS, TEXTS, TICKETS, call, connect, open_session, plan_commit, receipts, server_of, text_of_call
 
 # The number of kills, and how many more there may be until one of them falls into an effect.
@@ -24,7 +24,7 @@ SECONDS_UNTIL_TAKEN_OVER = 60
 @pytest.mark.timeout(900)
 async def test_after_a_kill_at_any_moment_every_effect_happened_at_most_once_and_is_reported(record_property):
     rounds, unknown, data = 0, 0, None
-    with DemoApi() as api:
+    with TrackerApi() as api:
         while rounds < KILLS or unknown == 0 and rounds < MOST_KILLS:
             with anyio.fail_after(120):
                 data, unknown_now = await kill_during_a_run(api, data, rounds)
@@ -74,7 +74,7 @@ async def call_until_the_server_is_gone(server, ref, commit):
 
 
 async def test_an_operation_of_a_killed_process_goes_on_in_the_next_one_and_keyed_effects_happen_once():
-    with DemoApi() as api:
+    with TrackerApi() as api:
         api.reset("slow=150;when=after")
         with server_of(api) as server:
             async with connect(server) as client:

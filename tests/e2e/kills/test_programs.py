@@ -17,7 +17,7 @@ from types import SimpleNamespace
 import pytest
 
 from lib.client import request
-from lib.demo_api import DemoApi, digest
+from lib.test_api import TrackerApi, digest
 from lib.server import Server, settings
 from program_load import Client, Facts, text_even_of_a_refusal
 
@@ -35,7 +35,7 @@ pytestmark = [pytest.mark.steps, pytest.mark.serial, pytest.mark.long, pytest.ma
 @pytest.fixture(scope="module")
 def load_test():
     """The API, the arguments and the data of all servers, and everything that the clients read."""
-    with DemoApi() as api:
+    with TrackerApi() as api:
         # Lists end early, so that there are pages to go on with.
         arguments = api.server_arguments(*settings("[limits]\nrows = 25\n"))
         data = tempfile.mkdtemp(prefix="data-")

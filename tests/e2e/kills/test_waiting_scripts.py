@@ -4,7 +4,7 @@ Continuations: several scripts at once, each a loop over `Promise.all` of twenty
 process is killed until enough scripts were interrupted. Reviews: a write of code waits for a commit from outside, over kills before
 and after the commit.
 
-Invariants: the demo API runs in a process of its own that no test kills, and its count, read at the end, says what happened. A script is
+Invariants: the test API runs in a process of its own that no test kills, and its count, read at the end, says what happened. A script is
 interrupted when it was accepted before a kill and ended after it, by its own record. An effect that was reported as done happened
 once, no effect happened twice, and none happened that no client asked for.
 """
@@ -18,7 +18,7 @@ from datetime import datetime, timezone
 
 import pytest
 
-from lib.demo_api import SEEDS, DemoApi, digest
+from lib.test_api import SEEDS, TrackerApi, digest
 from lib.server import Server, settings
 from script_load import FINAL, Lost, Refused, api, tool
 
@@ -73,13 +73,13 @@ def test_killed_at_any_await_every_script_ends_with_its_result_and_no_effect_hap
     def enough():
         return interrupted >= WAITS and kills_within_a_script >= HITS
 
-    with DemoApi() as demo_api:
-        data, arguments = tempfile.mkdtemp(prefix="data-"), server_arguments(demo_api, "writes_without_review = true\n")
+    with TrackerApi() as tracker_api:
+        data, arguments = tempfile.mkdtemp(prefix="data-"), server_arguments(tracker_api, "writes_without_review = true\n")
         killed = None
         while active or not enough():
             with Server(data=data, arguments=arguments) as server:
                 before = interrupted
-                slow_down_api(demo_api, chance)
+                slow_down_api(tracker_api, chance)
                 for script in list(active):
                     record = api(server.port, "GET", f"/api/executions/{script.id}")
                     ended = record["status"] in FINAL
@@ -103,7 +103,7 @@ def test_killed_at_any_await_every_script_ends_with_its_result_and_no_effect_hap
                 server.kill()
                 killed = datetime.now(timezone.utc)
                 kills += 1
-        done, unknown, lost = check_continuations(demo_api, finished, printed, seed)
+        done, unknown, lost = check_continuations(tracker_api, finished, printed, seed)
         most = max(script.interrupted for script, _ in finished)
         print(
             f"{kills} kills, {kills_within_a_script} of them between the acceptance and the end of a script: {interrupted} interruptions "
@@ -113,8 +113,8 @@ def test_killed_at_any_await_every_script_ends_with_its_result_and_no_effect_hap
         assert kills_within_a_script >= HITS, f"seed {seed}: only {kills_within_a_script} kills fell into a script"
 
 
-def check_continuations(demo_api, finished, printed, seed):
-    happened = demo_api.effects()
+def check_continuations(tracker_api, finished, printed, seed):
+    happened = tracker_api.effects()
     rows = ",".join(str(n + 1) for n in range(CALLS))
     for (script, record), output in zip(finished, printed, strict=True):
         where = f"seed {seed}, script {script.number} (interrupted {script.interrupted} times)"
@@ -140,8 +140,8 @@ def check_continuations(demo_api, finished, printed, seed):
 
 def test_writes_of_code_wait_for_their_commit_over_kills():
     chance, seed = random.Random(SEED + 1), SEED
-    with DemoApi() as demo_api:
-        data, arguments = tempfile.mkdtemp(prefix="data-"), server_arguments(demo_api)
+    with TrackerApi() as tracker_api:
+        data, arguments = tempfile.mkdtemp(prefix="data-"), server_arguments(tracker_api)
         waiting = []
         with Server(data=data, arguments=arguments) as server:
             for number in range(REVIEWS):
@@ -152,8 +152,8 @@ def test_writes_of_code_wait_for_their_commit_over_kills():
                 record = api(server.port, "GET", f"/api/executions/{script['id']}")
                 assert record["status"] == "waiting_review", f"seed {seed}: {record}"
                 assert record["reviews"] == script["reviews"], f"seed {seed}: {record['reviews']}"
-                assert digest(script["text"]) not in demo_api.effects(), f"seed {seed}: the effect happened before its commit"
-                slow_down_api(demo_api, chance)
+                assert digest(script["text"]) not in tracker_api.effects(), f"seed {seed}: the effect happened before its commit"
+                slow_down_api(tracker_api, chance)
                 commit_from_outside(chance, server, script)
                 server.kill()
         with Server(data=data, arguments=arguments) as server:
@@ -165,7 +165,7 @@ def test_writes_of_code_wait_for_their_commit_over_kills():
             for script in waiting:
                 commit_again(server.port, script)
             assert server.stop(20) == 0
-        counts = check_reviews(demo_api.effects(), waiting, ended, seed)
+        counts = check_reviews(tracker_api.effects(), waiting, ended, seed)
         print(f"{len(waiting)} reviews over {len(waiting) + 1} kills: {counts}")
 
 
@@ -230,14 +230,14 @@ def commit_again(port, script):
         pass
 
 
-def server_arguments(demo_api, js=""):
-    return demo_api.server_arguments(*settings(f"[js]\n{js}"))
+def server_arguments(tracker_api, js=""):
+    return tracker_api.server_arguments(*settings(f"[js]\n{js}"))
 
 
-def slow_down_api(demo_api, chance):
+def slow_down_api(tracker_api, chance):
     """Delays the API before or after a write happens, so that kills fall on both sides."""
     rules = [("GET", f"slow={SLOW_MS}"), ("POST", f"slow={SLOW_MS};when={chance.choice(('before', 'after'))}")]
-    demo_api.ask("/control/faults", {"rules": [{"fault": fault, "method": method, "path": "/api/*"} for method, fault in rules]})
+    tracker_api.ask("/control/faults", {"rules": [{"fault": fault, "method": method, "path": "/api/*"} for method, fault in rules]})
 
 
 def wait_until_ended(port, execution, seconds=60):

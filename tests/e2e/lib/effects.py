@@ -3,7 +3,7 @@
 import json
 import re
 
-from lib.demo_api import SEEDS
+from lib.test_api import SEEDS
 from lib.server import Server
 from mcp import Client
 

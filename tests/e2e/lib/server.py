@@ -14,6 +14,8 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 TOKAMAK = os.environ.get("TOKAMAK", str(REPOSITORY / "target" / "debug" / "tokamak"))
 # The test server of the conformance suite: the product's handler behind the fixtures that the suite asks for by name.
 CONFORMANCE_SERVER = os.environ.get("CONFORMANCE_SERVER", str(Path(TOKAMAK).parent / "examples" / "conformance-server"))
+# The API that counts effects and breaks answers on request (crates/testkit/api).
+TEST_API = os.environ.get("TEST_API", str(Path(TOKAMAK).parent / "test-api"))
 # Where setup.sh installs the tools.
 TOOLS = Path(os.environ.get("TOOLS", REPOSITORY / ".tools"))
 # A loaded machine needs some of it to compile the JavaScript engine for the first data folder.

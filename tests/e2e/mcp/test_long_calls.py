@@ -1,6 +1,6 @@
 """Calls that take long: progress notifications, and clients that cancel or disconnect.
 
-Invariants: the demo API counts the effects in a process of its own; every wait has an end.
+Invariants: the test API counts the effects in a process of its own; every wait has an end.
 """
 
 import json
@@ -13,7 +13,7 @@ import anyio
 import pytest
 
 from lib.client import JSON_OR_EVENTS, LegacySession, modern, modern_call, modern_headers, request, text_of
-from lib.demo_api import SEEDS, DemoApi, digest
+from lib.test_api import SEEDS, TrackerApi, digest
 from lib.effects import REMARKS, TEXTS, plan_commit, receipts, text_of_call
 from lib.mcp_client import over_http, over_stdio
 from lib.server import Server, new_folder
@@ -25,7 +25,7 @@ Disconnecting = namedtuple("Disconnecting", "port session headers")
 
 @pytest.fixture(scope="module")
 def api():
-    with DemoApi() as started:
+    with TrackerApi() as started:
         yield started
 
 

@@ -1,6 +1,6 @@
 """The Tasks extension over HTTP and stdio: long runs as tasks, and a task that outlives a killed server.
 
-Invariant: the demo API counts the effects in a process of its own, which no test kills.
+Invariant: the test API counts the effects in a process of its own, which no test kills.
 """
 
 import json
@@ -14,7 +14,7 @@ import anyio
 import pytest
 
 from lib.client import modern, modern_headers, request, text_of
-from lib.demo_api import SEEDS, DemoApi, digest
+from lib.test_api import SEEDS, TrackerApi, digest
 from lib.effects import REMARKS, TEXTS, TICKETS, receipts
 from lib.server import TOKAMAK, Server, settings
 
@@ -25,7 +25,7 @@ TASKS = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
 
 @pytest.fixture(scope="module")
 def api():
-    with DemoApi() as started:
+    with TrackerApi() as started:
         yield started
 
 

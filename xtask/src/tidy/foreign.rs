@@ -17,7 +17,18 @@ struct Row {
 
 const TABLE: &[Row] = &[
     Row { library: "rmcp", users: &["server"], in_tests: false, why: "only the server speaks MCP" },
-    Row { library: "axum", users: &["server", "demo"], in_tests: false, why: "only server and demo listen for HTTP" },
+    Row {
+        library: "axum",
+        users: &["server", "demo", "testapi"],
+        in_tests: false,
+        why: "only server and the two APIs listen for HTTP",
+    },
+    Row {
+        library: "async-graphql",
+        users: &["testapi"],
+        in_tests: false,
+        why: "the product calls GraphQL APIs and serves none",
+    },
     Row { library: "rusqlite", users: &["store"], in_tests: false, why: "only the store knows that there is SQL" },
     Row {
         library: "reqwest",
@@ -63,6 +74,7 @@ mod tests {
         for (user, library, kind) in [
             ("server", "rmcp", Kind::Normal),
             ("demo", "axum", Kind::Normal),
+            ("testapi", "async-graphql", Kind::Normal),
             ("store", "rusqlite", Kind::Normal),
             ("upstream", "reqwest", Kind::Normal),
             ("server", "reqwest", Kind::Dev),
@@ -81,6 +93,7 @@ mod tests {
             ("cli", "rmcp", Kind::Normal),
             ("testkit", "rmcp", Kind::Dev),
             ("cli", "axum", Kind::Normal),
+            ("demo", "async-graphql", Kind::Normal),
             ("testkit", "rusqlite", Kind::Dev),
             ("demo", "reqwest", Kind::Normal),
             ("demo", "reqwest", Kind::Build),

@@ -32,13 +32,18 @@ const TABLE: &[(&str, Layer)] = &[
     ("cli", Layer::Number(9)),
     ("demo", Layer::Adapter),
     ("testkit", Layer::Tests),
+    ("testapi", Layer::Tests),
 ];
+
+/// The packages whose folder has another name than the package, as the tree draws them.
+const FOLDERS: &[(&str, &str)] = &[("testkit/api", "testapi")];
 
 /// An adapter implements `ports`. With a higher crate, an adapter could decide what a program means.
 const ADAPTER_MAY_USE: &[&str] = &["ports", "base", "catalog"];
 
-/// The highest layer that `testkit` may use. It replaces ports in tests, so it must build without the crates under test.
-const TESTKIT_MAY_USE: u8 = 1;
+/// The highest layer that a crate for tests may use. Such a crate stands for the world around the crates under test, so it must build
+/// without them.
+const TESTS_MAY_USE: u8 = 1;
 
 pub fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = rows_and_crates(&tree.packages);
@@ -86,19 +91,19 @@ fn refusal(package: &Package, dependency: &Dependency) -> Option<Finding> {
 
 fn refused(user: &str, from: Layer, used: &str, to: Layer) -> Option<&'static str> {
     let (allowed, why) = match (from, to) {
-        (_, Layer::Tests) => (false, "testkit may only be a dev-dependency"),
+        (_, Layer::Tests) => (false, "a crate for tests may only be a dev-dependency"),
         (Layer::Number(a), Layer::Number(b)) => (b < a, "a crate may use only crates of a lower number"),
-        (Layer::Number(_), Layer::Adapter) => (user == "cli", "only `cli` and `testkit` may name an adapter"),
+        (Layer::Number(_), Layer::Adapter) => (user == "cli", "only `cli` and crates for tests may name an adapter"),
         (Layer::Adapter, _) => (ADAPTER_MAY_USE.contains(&used), "an adapter may use only ports, base and catalog"),
         (Layer::Tests, Layer::Number(n)) => {
-            (n <= TESTKIT_MAY_USE, "testkit may use only base, catalog, ports and adapters")
+            (n <= TESTS_MAY_USE, "a crate for tests may use only base, catalog, ports and adapters")
         }
         (Layer::Tests, Layer::Adapter) => (true, ""),
     };
     (!allowed).then_some(why)
 }
 
-/// Tests may also use testkit, all adapters and crates of the same layer, but nothing above.
+/// Tests may also use crates for tests, all adapters and crates of the same layer, but nothing above.
 fn refused_in_tests(user: &str, from: Layer, used: &str, to: Layer) -> Option<&'static str> {
     match (from, to) {
         (_, Layer::Tests | Layer::Adapter) => None,
@@ -145,7 +150,7 @@ fn token(layer: Layer) -> String {
     }
 }
 
-/// Returns the entries directly under `crates/` in the drawn tree: line, name, and the layer if the next word is one.
+/// Returns the entries directly under `crates/` in the drawn tree: line, package, and the layer if the next word is one.
 fn rows(text: &str) -> Vec<(usize, String, Option<String>)> {
     let mut rows = Vec::new();
     let mut crates_at = None;
@@ -160,7 +165,9 @@ fn rows(text: &str) -> Vec<(usize, String, Option<String>)> {
             Some(at) if column <= at => break,
             Some(_) if *depth.get_or_insert(column) == column => {
                 let layer = words.next().filter(|word| is_layer(word)).map(String::from);
-                rows.push((index + 1, name.trim_end_matches('/').to_string(), layer));
+                let folder = name.trim_end_matches('/');
+                let package = FOLDERS.iter().find(|(other, _)| *other == folder).map_or(folder, |(_, package)| package);
+                rows.push((index + 1, package.to_string(), layer));
             }
             Some(_) => {}
         }
@@ -213,8 +220,11 @@ mod tests {
             ("upstream", "catalog", Kind::Normal),
             ("testkit", "store", Kind::Normal),
             ("testkit", "catalog", Kind::Normal),
+            ("testapi", "demo", Kind::Normal),
+            ("testapi", "testkit", Kind::Dev),
             ("session", "testkit", Kind::Dev),
             ("exec", "demo", Kind::Dev),
+            ("exec", "testapi", Kind::Dev),
             ("server", "store", Kind::Dev),
             ("catalog", "ports", Kind::Dev),
             ("store", "testkit", Kind::Dev),
@@ -235,7 +245,8 @@ mod tests {
             ("store", "upstream", Kind::Normal, "ports, base and catalog"),
             ("store", "lang", Kind::Dev, "ports, base and catalog"),
             ("cli", "testkit", Kind::Normal, "dev-dependency"),
-            ("testkit", "exec", Kind::Normal, "testkit may use only"),
+            ("cli", "testapi", Kind::Normal, "dev-dependency"),
+            ("testkit", "exec", Kind::Normal, "a crate for tests may use only"),
             ("lang", "exec", Kind::Dev, "higher number"),
             ("xtask", "base", Kind::Dev, "no crate of the workspace"),
             ("cli", "xtask", Kind::Normal, "not in the layer table"),
@@ -269,6 +280,7 @@ mod tests {
     #[test]
     fn the_drawn_table_is_compared() {
         assert_eq!(compare(&drawn()), []);
+        assert_eq!(compare(&drawn().replace("├── testapi/", "├── testkit/api/")), [], "the folder of a package");
         let other =
             drawn().replace("├── lang/       2", "├── lang/       4").replace("├── js/       A", "├── jq/       A");
         let findings: Vec<_> = compare(&other).into_iter().map(|f| (f.line, f.wrong)).collect();

@@ -1,11 +1,30 @@
-//! `tokamak catalog test` against the demo API: as it is, and as it lies on request (`X-Demo-Fault`).
-//! Invariant: no write reaches it.
+//! `tokamak catalog test` on the demo API, and on the test API, which breaks answers on request (`X-Demo-Fault`).
+//! Invariant: the command sends no write.
+
+use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
 use crate::program::{changed, tokamak, write};
 
-/// The report on a changed demo catalog, and the exit code.
+/// The origin of a test API that all tests of this file share.
+static TEST_API: LazyLock<String> = LazyLock::new(|| {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let origin = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async { testapi::serve(tokio::net::TcpListener::from_std(listener).unwrap()).await })
+    });
+    origin
+});
+
+/// Returns the change of the demo catalog's origin to the test API, with this text after the line.
+fn on_test_api(more: &str) -> (&'static str, String) {
+    ("origin: http://demo.localhost/api", format!("origin: {}/api{more}", *TEST_API))
+}
+
+/// Returns the report on a changed demo catalog, and the exit code.
 fn report(changes: &[(&str, &str)], more: &[&str]) -> (Value, i32) {
     let folder = tempfile::tempdir().unwrap();
     let path = write(folder.path(), "changed.yaml", &changed("changed", changes));
@@ -48,9 +67,8 @@ fn a_lie_is_a_failure_with_a_code() {
         ("redirect=http://foreign.invalid/", "redirect"),
     ];
     for (fault, code) in lies {
-        let header = format!("origin: http://demo.localhost/api\nheaders: {{X-Demo-Fault: \"{fault}\"}}");
-        let (report, exit) =
-            report(&[("origin: http://demo.localhost/api", &header)], &["--capability", "ticket_list"]);
+        let (origin, broken) = on_test_api(&format!("\nheaders: {{X-Demo-Fault: \"{fault}\"}}"));
+        let (report, exit) = report(&[(origin, &broken)], &["--capability", "ticket_list"]);
         let list = of(&report, "ticket_list");
         assert_eq!((exit, &list["outcome"], &list["error"]["code"]), (1, &json!("failed"), &json!(code)), "{report}");
         assert!(!list["error"]["message"].as_str().unwrap().is_empty());
@@ -65,7 +83,8 @@ fn a_lie_is_a_failure_with_a_code() {
 #[test]
 fn one_failure_keeps_the_rest() {
     let lie = ("    http: GET /tickets?", "    headers: {X-Demo-Fault: wrong-type}\n    http: GET /tickets?");
-    let (report, exit) = report(&[lie], &[]);
+    let (origin, test_api) = on_test_api("");
+    let (report, exit) = report(&[(origin, &test_api), lie], &[]);
     assert_eq!((exit, &report["ok"], &report["failed"], &report["skipped"]), (1, &json!(4), &json!(1), &json!(9)));
     let skipped = &of(&report, "comment_list")["skipped"];
     assert_eq!((&skipped["why"], &skipped["params"]), (&json!("no_value"), &json!(["ticket"])));
@@ -76,8 +95,9 @@ fn one_failure_keeps_the_rest() {
 #[test]
 fn a_hanging_api_has_an_end() {
     let slow = ("    http: GET /people?", "    headers: {X-Demo-Fault: slow=60000}\n    http: GET /people?");
+    let (origin, test_api) = on_test_api("");
     let started = std::time::Instant::now();
-    let (report, exit) = report(&[slow], &["--capability", "person_list", "--timeout", "1"]);
+    let (report, exit) = report(&[(origin, &test_api), slow], &["--capability", "person_list", "--timeout", "1"]);
     assert_eq!((exit, &of(&report, "person_list")["error"]["code"]), (1, &json!("timeout")), "{report}");
     assert!(started.elapsed().as_secs() < 20);
 }
@@ -136,7 +156,7 @@ fn graphql_is_called_like_the_rest() {
 catalog: store
 version: 1
 title: Demo store
-origin: http://demo.localhost
+origin: TEST_API
 graphql: /graphql
 entities:
   Order:
@@ -151,7 +171,7 @@ capabilities:
   order_get: {get: Order, graphql: "query($id: ID!) { order(id: $id) { ...Order } }", row: data.order}
 "#;
     let folder = tempfile::tempdir().unwrap();
-    let path = write(folder.path(), "store.yaml", store);
+    let path = write(folder.path(), "store.yaml", &store.replace("TEST_API", &TEST_API));
     let ended = tokamak(&["catalog", "test", &path, "--json"]);
     let report = ended.json();
     assert_eq!((ended.code, &report["ok"]), (0, &json!(2)), "{report}");
@@ -165,7 +185,7 @@ fn credentials_come_from_secrets() {
 catalog: guarded
 version: 1
 title: Guarded projects
-origin: http://demo.localhost
+origin: TEST_API
 auth: {bearer: IT_DEMO_TOKEN}
 entities:
   Project: {about: work, key: [key], fields: {key: string, name: string}}
@@ -173,7 +193,7 @@ capabilities:
   project_list: {query: Project, http: GET /auth/bearer, rows: data}
 "#;
     let folder = tempfile::tempdir().unwrap();
-    let path = write(folder.path(), "guarded.yaml", guarded);
+    let path = write(folder.path(), "guarded.yaml", &guarded.replace("TEST_API", &TEST_API));
     let run = |token: Option<&str>| {
         let mut command = crate::program::command();
         command.args(["catalog", "test", &path, "--json"]).env_remove("IT_DEMO_TOKEN");

@@ -58,7 +58,8 @@ fn golden_the_committed_schema_is_that_of_the_code() {
 fn shipped_catalogs_and_the_example_are_valid() {
     let validator = Validator::new();
     let mut texts = vec![("docs/catalog.md".to_owned(), example())];
-    for entry in std::fs::read_dir(repository().join("catalogs")).unwrap() {
+    let folders = [repository().join("catalogs"), repository().join("tests/catalogs")];
+    for entry in folders.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap()) {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|e| e == "yaml") {
             texts.push((path.display().to_string(), std::fs::read_to_string(&path).unwrap()));

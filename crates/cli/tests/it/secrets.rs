@@ -201,7 +201,7 @@ async fn a_running_server_finds_secrets_that_are_set_later() {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    tokio::spawn(demo::serve(listener, std::future::pending()));
+    tokio::spawn(testapi::serve(listener));
     let dir = tempfile::tempdir().unwrap();
     let catalogs = dir.path().join("catalogs");
     std::fs::create_dir(&catalogs).unwrap();

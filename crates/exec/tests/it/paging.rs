@@ -21,7 +21,7 @@ const FORMS: [(&str, &str); 5] = [
 async fn start_demo() -> std::net::SocketAddr {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    tokio::spawn(demo::serve(listener, std::future::pending()));
+    tokio::spawn(testapi::serve(listener));
     address
 }
 

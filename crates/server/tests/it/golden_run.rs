@@ -1,4 +1,4 @@
-//! Golden cases of whole runs: a program against the real demo API over real HTTP, as the text a model reads.
+//! Golden cases of whole runs: a program on the test API over HTTP, as the text that a model reads.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ fn caller() -> Caller {
 async fn service(limits: Limits) -> (Arc<Service>, Origin) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = Origin::parse(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
-    tokio::spawn(demo::serve(listener, std::future::pending()));
+    tokio::spawn(testapi::serve(listener));
     let catalog = catalog::read("demo.yaml", include_str!("../../../../catalogs/demo.yaml")).unwrap();
     let routes = BTreeMap::from([(catalog.origin.clone(), address.clone())]);
     let clock = Arc::new(ManualClock::at(Timestamp(0)));
@@ -68,7 +68,7 @@ fn calls(case: &Case) -> Vec<RunRequest> {
     first.into_iter().chain(parts.map(|line| later(line.trim_end()))).collect()
 }
 
-/// Tells the demo API to break what is written to it.
+/// Sets a fault for every POST to the test API.
 async fn break_writes(address: &Origin, fault: &str) {
     let rules = json!({"rules": [{"fault": fault, "method": "POST", "path": "/api/*"}]});
     let client = reqwest::Client::new();

@@ -1,4 +1,4 @@
-//! Page handles over real HTTP: every way in which the demo API pages, cut anywhere, read on to the end.
+//! Page handles over HTTP: every paging form of the test API, cut anywhere, read on to the end.
 
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ impl House {
     async fn new() -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = Origin::parse(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
-        tokio::spawn(demo::serve(listener, std::future::pending()));
+        tokio::spawn(testapi::serve(listener));
         let clock = Arc::new(ManualClock::at(Timestamp(0)));
         let options = upstream::Options::default();
         let http = upstream::HttpUpstream::new(options, Arc::new(MapSecrets::new()), clock.clone()).unwrap();

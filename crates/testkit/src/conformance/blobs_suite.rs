@@ -1,5 +1,5 @@
-//! The suite for `Blobs`.
-//! Invariant: each check starts with storage that `make` has just made; none relies on another.
+//! The conformance suite of the port `Blobs`.
+//! Invariant: each check starts with new storage from `make`, so no check relies on another.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,13 +8,13 @@ use base::Digest;
 use ports::Blobs;
 use ports::blobs::Error;
 
-/// Runs every check; panics on the first that fails. `make` gives an empty blob storage each time.
+/// Runs every check and panics on the first that fails. `make` returns empty storage each time.
 pub async fn blobs<B: Blobs + ?Sized + 'static>(make: impl AsyncFn() -> Arc<B>) {
     round_trips(&*make().await).await;
     missing_blobs_are_missing(&*make().await).await;
     concurrent_puts_are_one_blob(make().await).await;
     lists_are_in_the_order_of_digests(&*make().await).await;
-    only_what_is_old_goes(&*make().await).await;
+    a_delete_removes_only_old_blobs(&*make().await).await;
     a_put_wins_over_a_delete(make().await).await;
 }
 
@@ -41,25 +41,26 @@ async fn missing_blobs_are_missing<B: Blobs + ?Sized>(blobs: &B) {
 
 async fn lists_are_in_the_order_of_digests<B: Blobs + ?Sized>(blobs: &B) {
     assert_eq!(blobs.list(None, 10).await.expect("list"), []);
-    let mut wanted = Vec::new();
+    let mut expected = Vec::new();
     for n in 0..300u32 {
         let bytes = vec![7u8; n as usize];
-        wanted.push((blobs.put(&bytes).await.expect("put"), u64::from(n)));
+        expected.push((blobs.put(&bytes).await.expect("put"), u64::from(n)));
     }
-    wanted.sort();
-    let (mut found, mut after) = (Vec::new(), None);
+    expected.sort();
+    let mut listed = Vec::new();
+    let mut after = None;
     loop {
         let page = blobs.list(after.as_ref(), 7).await.expect("list");
         let Some(last) = page.last() else { break };
         assert!(page.len() <= 7);
         after = Some(last.digest);
-        found.extend(page.iter().map(|stored| (stored.digest, stored.bytes)));
+        listed.extend(page.iter().map(|stored| (stored.digest, stored.bytes)));
     }
-    assert_eq!(found, wanted);
+    assert_eq!(listed, expected);
     assert_eq!(blobs.list(None, 0).await.expect("list"), []);
 }
 
-async fn only_what_is_old_goes<B: Blobs + ?Sized>(blobs: &B) {
+async fn a_delete_removes_only_old_blobs<B: Blobs + ?Sized>(blobs: &B) {
     let digest = blobs.put(b"a blob").await.expect("put");
     assert!(!blobs.delete(&digest, Duration::from_secs(3600)).await.expect("delete"), "it was put just now");
     assert_eq!(blobs.get(&digest).await.expect("get"), b"a blob");
@@ -67,10 +68,10 @@ async fn only_what_is_old_goes<B: Blobs + ?Sized>(blobs: &B) {
     assert!(matches!(blobs.get(&digest).await, Err(Error::Missing(_))));
     assert!(!blobs.delete(&digest, Duration::ZERO).await.expect("delete"), "it is gone already");
     blobs.put(b"a blob").await.expect("put again");
-    assert_eq!(blobs.get(&digest).await.expect("get"), b"a blob", "what was deleted can be put again");
+    assert_eq!(blobs.get(&digest).await.expect("get"), b"a blob", "a deleted blob can be put again");
 }
 
-/// Whoever deletes with an age sees every put: after one, the blob is there.
+/// A delete with an age takes every put into account, so a blob exists after its put.
 async fn a_put_wins_over_a_delete<B: Blobs + ?Sized + 'static>(blobs: Arc<B>) {
     let digest = Digest::of(b"contended");
     let deleter = {

@@ -1,4 +1,4 @@
-//! What every implementation of a storage port must do, run the same on memory, files, SQLite and whatever comes.
+//! The conformance suites of the storage ports, which run on every implementation: in memory, in files, in SQLite, in S3.
 //! Invariant: a rule of `ports::store` or `ports::blobs` that a caller relies on has its check here, not in one adapter's tests.
 
 mod blobs_suite;

@@ -1,5 +1,5 @@
-//! The suite for `Store`.
-//! Invariant: each check starts with a store that `make` has just made; none relies on another.
+//! The conformance suite of the port `Store`.
+//! Invariant: each check starts with a new store from `make`, so no check relies on another.
 
 use std::sync::Arc;
 
@@ -7,17 +7,17 @@ use base::TenantId;
 use ports::Store;
 use ports::store::{Batch, Error, Expect, Key, Range, Row, Table};
 
-/// Runs every check; panics on the first that fails. `make` gives an empty store each time.
+/// Runs every check and panics on the first that fails. `make` returns an empty store each time.
 pub async fn store<S: Store + ?Sized + 'static>(make: impl AsyncFn() -> Arc<S>) {
-    rows_come_and_go(&*make().await).await;
+    rows_are_put_read_and_deleted(&*make().await).await;
     versions_count_writes(&*make().await).await;
-    a_write_may_expect(&*make().await).await;
+    a_write_succeeds_only_if_it_finds_what_it_expects(&*make().await).await;
     a_batch_is_all_or_nothing(&*make().await).await;
     writes_of_one_key_are_in_order(&*make().await).await;
-    tenants_and_tables_are_apart(&*make().await).await;
+    tenants_and_tables_are_separate(&*make().await).await;
     scans_are_in_the_order_of_bytes(&*make().await).await;
     prefixes_are_plain_text(&*make().await).await;
-    scans_go_on_after_a_place(&*make().await).await;
+    a_scan_continues_after_a_position(&*make().await).await;
     a_scan_finds_rows_of_another_table(&*make().await).await;
     any_bytes_and_long_ids_fit(&*make().await).await;
     concurrent_increments_are_all_counted(make().await).await;
@@ -44,9 +44,10 @@ async fn read<S: Store + ?Sized>(store: &S, key: &Key) -> Option<Row> {
     store.get(key).await.expect("a get")
 }
 
+/// Commits a batch that must conflict at this key.
 async fn refused<S: Store + ?Sized>(store: &S, batch: Batch, at: &Key) {
     match store.commit(batch).await {
-        Err(Error::Conflict(found)) => assert_eq!(&found, at, "the conflict names the wrong key"),
+        Err(Error::Conflict(key)) => assert_eq!(&key, at, "the conflict names the wrong key"),
         other => panic!("expected a conflict at {at:?}, got {other:?}"),
     }
 }
@@ -55,7 +56,7 @@ fn row(version: u64, value: &[u8]) -> Option<Row> {
     Some(Row { version, value: value.to_vec() })
 }
 
-async fn rows_come_and_go<S: Store + ?Sized>(store: &S) {
+async fn rows_are_put_read_and_deleted<S: Store + ?Sized>(store: &S) {
     store.ping().await.expect("ping");
     write(store, Batch::default()).await;
     assert_eq!(read(store, &key("a")).await, None);
@@ -79,7 +80,7 @@ async fn versions_count_writes<S: Store + ?Sized>(store: &S) {
     assert_eq!(read(store, &key("a")).await, row(1, b"new"), "a key made again starts at 1 again");
 }
 
-async fn a_write_may_expect<S: Store + ?Sized>(store: &S) {
+async fn a_write_succeeds_only_if_it_finds_what_it_expects<S: Store + ?Sized>(store: &S) {
     let a = key("a");
     refused(store, put(&a, b"x", Expect::Version(1)), &a).await;
     refused(store, put(&a, b"x", Expect::Version(0)), &a).await;
@@ -136,22 +137,22 @@ async fn writes_of_one_key_are_in_order<S: Store + ?Sized>(store: &S) {
     assert_eq!(read(store, &a).await, None);
 }
 
-async fn tenants_and_tables_are_apart<S: Store + ?Sized>(store: &S) {
-    let places = [
+async fn tenants_and_tables_are_separate<S: Store + ?Sized>(store: &S) {
+    let keys = [
         ("acme", Table::Run),
         ("acme", Table::Connection),
         ("acme.", Table::Run),
         ("Acme", Table::Run),
         ("b", Table::Run),
     ];
-    for (at, (name, table)) in places.into_iter().enumerate() {
-        write(store, put(&Key::new(&tenant(name), table, "same"), &[at as u8], Expect::Absent)).await;
+    for (index, (name, table)) in keys.into_iter().enumerate() {
+        write(store, put(&Key::new(&tenant(name), table, "same"), &[index as u8], Expect::Absent)).await;
     }
-    for (at, (name, table)) in places.into_iter().enumerate() {
-        assert_eq!(read(store, &Key::new(&tenant(name), table, "same")).await, row(1, &[at as u8]), "{name}");
+    for (index, (name, table)) in keys.into_iter().enumerate() {
+        assert_eq!(read(store, &Key::new(&tenant(name), table, "same")).await, row(1, &[index as u8]), "{name}");
         let range = Range { tenant: tenant(name), table, prefix: String::new(), after: None, limit: 100 };
-        let found = store.scan(&range).await.expect("a scan");
-        assert_eq!(found, [("same".to_owned(), row(1, &[at as u8]).expect("a row"))], "{name}");
+        let rows = store.scan(&range).await.expect("a scan");
+        assert_eq!(rows, [("same".to_owned(), row(1, &[index as u8]).expect("a row"))], "{name}");
     }
     write(store, Batch::default().delete(Key::new(&tenant("b"), Table::Run, "same"), Expect::Any)).await;
     assert_eq!(read(store, &key("same")).await, row(1, &[0]));
@@ -195,45 +196,46 @@ async fn prefixes_are_plain_text<S: Store + ?Sized>(store: &S) {
     fill(store, &ids).await;
     let prefixes = "a% a' a\\ a_ aX a* a[ a\u{d7ff} aé a\u{10ffff} \u{10ffff} a A c a%b%";
     for prefix in prefixes.split(' ').chain([""]) {
-        let mut wanted: Vec<&str> = ids.iter().copied().filter(|id| id.starts_with(prefix)).collect();
-        wanted.sort_unstable();
-        assert_eq!(scan(store, prefix, None, 100).await, wanted, "prefix {prefix:?}");
+        let mut expected: Vec<&str> = ids.iter().copied().filter(|id| id.starts_with(prefix)).collect();
+        expected.sort_unstable();
+        assert_eq!(scan(store, prefix, None, 100).await, expected, "prefix {prefix:?}");
     }
 }
 
 async fn a_scan_finds_rows_of_another_table<S: Store + ?Sized>(store: &S) {
-    let at = |tenant_name: &str, table, id: &str| Key::new(&tenant(tenant_name), table, id);
+    let key_in = |tenant_name: &str, table, id: &str| Key::new(&tenant(tenant_name), table, id);
     let mut batch = Batch::default();
     for (table, id) in [(Table::OpenExecution, "a"), (Table::OpenExecution, "b"), (Table::OpenExecution, "c")] {
-        batch = batch.put(at("acme", table, id), Vec::new(), Expect::Absent);
+        batch = batch.put(key_in("acme", table, id), Vec::new(), Expect::Absent);
     }
     for (name, id) in [("acme", "a"), ("acme", "c"), ("acme", "d"), ("other", "b")] {
-        batch = batch.put(at(name, Table::Execution, id), id.as_bytes().to_vec(), Expect::Absent);
+        batch = batch.put(key_in(name, Table::Execution, id), id.as_bytes().to_vec(), Expect::Absent);
     }
     write(store, batch).await;
-    write(store, put(&at("acme", Table::Execution, "c"), b"again", Expect::Version(1))).await;
-    let found = async |after: Option<&str>, limit| {
+    write(store, put(&key_in("acme", Table::Execution, "c"), b"again", Expect::Version(1))).await;
+    let scan_with = async |after: Option<&str>, limit| {
         let (prefix, after) = (String::new(), after.map(str::to_owned));
         let range = Range { tenant: tenant("acme"), table: Table::OpenExecution, prefix, after, limit };
         store.scan_with(&range, Table::Execution).await.expect("a scan")
     };
     let all = [("a".to_owned(), row(1, b"a")), ("b".to_owned(), None), ("c".to_owned(), row(2, b"again"))];
-    assert_eq!(found(None, 9).await, all, "another tenant's row is none");
-    assert_eq!(found(None, 1).await, all[..1]);
-    assert_eq!(found(Some("a"), 100).await, all[1..], "also more than are read at once");
+    assert_eq!(scan_with(None, 9).await, all, "the row of another tenant is not found");
+    assert_eq!(scan_with(None, 1).await, all[..1]);
+    assert_eq!(scan_with(Some("a"), 100).await, all[1..], "also more than are read at once");
 }
 
-async fn scans_go_on_after_a_place<S: Store + ?Sized>(store: &S) {
+async fn a_scan_continues_after_a_position<S: Store + ?Sized>(store: &S) {
     fill(store, &["a", "b/1", "b/2", "b/3", "c"]).await;
     assert_eq!(scan(store, "", None, 0).await, [""; 0]);
     assert_eq!(scan(store, "", None, 2).await, ["a", "b/1"]);
     assert_eq!(scan(store, "", Some("b/1"), 2).await, ["b/2", "b/3"]);
-    assert_eq!(scan(store, "", Some("b/10"), 2).await, ["b/2", "b/3"], "a place that is no row");
+    assert_eq!(scan(store, "", Some("b/10"), 2).await, ["b/2", "b/3"], "a position without a row");
     assert_eq!(scan(store, "b/", Some("b/2"), usize::MAX).await, ["b/3"]);
-    assert_eq!(scan(store, "b/", Some("a"), 9).await, ["b/1", "b/2", "b/3"], "a place before the prefix");
-    assert_eq!(scan(store, "b/", Some("c"), 9).await, [""; 0], "a place after the prefix");
-    assert_eq!(scan(store, "b/1", Some("b/1"), 9).await, [""; 0], "the place itself is left out");
-    let (mut pages, mut after) = (Vec::new(), None);
+    assert_eq!(scan(store, "b/", Some("a"), 9).await, ["b/1", "b/2", "b/3"], "a position before the prefix");
+    assert_eq!(scan(store, "b/", Some("c"), 9).await, [""; 0], "a position after the prefix");
+    assert_eq!(scan(store, "b/1", Some("b/1"), 9).await, [""; 0], "the row at the position is left out");
+    let mut pages = Vec::new();
+    let mut after = None;
     loop {
         let page = scan(store, "", after.as_deref(), 2).await;
         after = page.last().cloned();
@@ -248,10 +250,10 @@ async fn scans_go_on_after_a_place<S: Store + ?Sized>(store: &S) {
 async fn any_bytes_and_long_ids_fit<S: Store + ?Sized>(store: &S) {
     let large: Vec<u8> = (0..1024 * 1024u32).map(|at| (at % 251) as u8).collect();
     let values: [&[u8]; 5] = [b"", b"\0", b"a\0b\0", &[0xff, 0xfe, 0x80], &large];
-    for (at, value) in values.into_iter().enumerate() {
-        let key = key(&format!("value/{at}"));
+    for (index, value) in values.into_iter().enumerate() {
+        let key = key(&format!("value/{index}"));
         write(store, put(&key, value, Expect::Absent)).await;
-        assert!(read(store, &key).await == row(1, value), "value {at} changed");
+        assert!(read(store, &key).await == row(1, value), "value {index} changed");
     }
     let long = [format!("{}a", "x".repeat(1023)), format!("{}b", "x".repeat(1023)), "é".repeat(512)];
     for id in &long {
@@ -281,6 +283,7 @@ async fn every_tenant_with_a_row_is_known<S: Store + ?Sized>(store: &S) {
     assert_eq!(store.tenants().await.expect("tenants"), [tenant("Acme"), tenant("acme")]);
 }
 
+/// Adds one to the counter, and tries again after a conflict.
 async fn increment<S: Store + ?Sized>(store: Arc<S>) {
     let counter = key("counter");
     loop {
@@ -290,7 +293,7 @@ async fn increment<S: Store + ?Sized>(store: Arc<S>) {
         let next = text.parse::<u32>().unwrap_or(0) + 1;
         match store.commit(put(&counter, next.to_string().as_bytes(), expect)).await {
             Ok(()) => return,
-            Err(Error::Conflict(at)) => assert_eq!(at, counter),
+            Err(Error::Conflict(key)) => assert_eq!(key, counter),
             Err(error) => panic!("an increment failed: {error:?}"),
         }
         tokio::task::yield_now().await;

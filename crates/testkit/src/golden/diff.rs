@@ -1,37 +1,37 @@
-//! Two texts as a picture of their differing lines.
-//! Invariant: every line of both texts is either shown or stands in a run that both share.
+//! The difference of two texts, line by line, as text for a failed test.
+//! Invariant: every line of both texts is either shown or part of a run that both share.
 
-/// Lines around a difference that are shown with it.
+/// The number of lines that are shown before and after a difference.
 const CONTEXT: usize = 2;
-/// Above this many line pairs, the middle is shown as wholly replaced.
+/// Above this number of pairs of lines, the middle is shown as replaced as a whole, since the comparison takes a cell for each pair.
 const MAX_PAIRS: usize = 4_000_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Line<'a> {
+enum DiffLine<'a> {
     Same(&'a str),
     Expected(&'a str),
-    Found(&'a str),
+    Actual(&'a str),
 }
 
-/// Where the first difference is (in lines of `expected`, from 0), and the picture.
-pub fn lines(expected: &str, found: &str) -> (usize, String) {
-    let lines = align(&split(expected), &split(found));
-    let first = lines.iter().position(|line| !matches!(line, Line::Same(_))).unwrap_or(0);
-    (first, picture(&lines))
+/// Returns the line of the first difference (in `expected`, from 0) and the text that shows all differences.
+pub fn lines(expected: &str, actual: &str) -> (usize, String) {
+    let lines = align(&split(expected), &split(actual));
+    let first = lines.iter().position(|line| !matches!(line, DiffLine::Same(_))).unwrap_or(0);
+    (first, show(&lines))
 }
 
 fn split(text: &str) -> Vec<&str> {
     if text.is_empty() { Vec::new() } else { text.split('\n').collect() }
 }
 
-fn picture(lines: &[Line<'_>]) -> String {
+fn show(lines: &[DiffLine<'_>]) -> String {
     let changed: Vec<usize> =
-        lines.iter().enumerate().filter(|(_, line)| !matches!(line, Line::Same(_))).map(|(at, _)| at).collect();
-    let shown = |at: usize| changed.iter().any(|change| change.abs_diff(at) <= CONTEXT);
+        lines.iter().enumerate().filter(|(_, line)| !matches!(line, DiffLine::Same(_))).map(|(at, _)| at).collect();
+    let is_shown = |at: usize| changed.iter().any(|change| change.abs_diff(at) <= CONTEXT);
     let mut out: Vec<String> = Vec::new();
     let mut skipped = false;
     for (at, line) in lines.iter().enumerate() {
-        if !shown(at) {
+        if !is_shown(at) {
             skipped = true;
             continue;
         }
@@ -39,37 +39,38 @@ fn picture(lines: &[Line<'_>]) -> String {
             out.push("    …".to_owned());
         }
         out.push(match line {
-            Line::Same(text) => format!("    {text}"),
-            Line::Expected(text) => format!("  - {text}"),
-            Line::Found(text) => format!("  + {text}"),
+            DiffLine::Same(text) => format!("    {text}"),
+            DiffLine::Expected(text) => format!("  - {text}"),
+            DiffLine::Actual(text) => format!("  + {text}"),
         });
     }
     out.join("\n")
 }
 
-fn align<'a>(expected: &[&'a str], found: &[&'a str]) -> Vec<Line<'a>> {
-    let head = expected.iter().zip(found).take_while(|(a, b)| a == b).count();
-    let (expected_rest, found_rest) = (&expected[head..], &found[head..]);
-    let tail = expected_rest.iter().rev().zip(found_rest.iter().rev()).take_while(|(a, b)| a == b).count();
+fn align<'a>(expected: &[&'a str], actual: &[&'a str]) -> Vec<DiffLine<'a>> {
+    let head = expected.iter().zip(actual).take_while(|(a, b)| a == b).count();
+    let expected_rest = &expected[head..];
+    let actual_rest = &actual[head..];
+    let tail = expected_rest.iter().rev().zip(actual_rest.iter().rev()).take_while(|(a, b)| a == b).count();
     let expected_middle = &expected_rest[..expected_rest.len() - tail];
-    let found_middle = &found_rest[..found_rest.len() - tail];
-    let mut lines: Vec<Line<'a>> = expected[..head].iter().map(|text| Line::Same(text)).collect();
-    lines.extend(align_middle(expected_middle, found_middle));
-    lines.extend(expected_rest[expected_middle.len()..].iter().map(|text| Line::Same(text)));
+    let actual_middle = &actual_rest[..actual_rest.len() - tail];
+    let mut lines: Vec<DiffLine<'a>> = expected[..head].iter().map(|text| DiffLine::Same(text)).collect();
+    lines.extend(align_middle(expected_middle, actual_middle));
+    lines.extend(expected_rest[expected_middle.len()..].iter().map(|text| DiffLine::Same(text)));
     lines
 }
 
-/// Longest common subsequence.
-fn align_middle<'a>(expected: &[&'a str], found: &[&'a str]) -> Vec<Line<'a>> {
-    if expected.len().saturating_mul(found.len()) > MAX_PAIRS {
-        let removed = expected.iter().map(|text| Line::Expected(text));
-        return removed.chain(found.iter().map(|text| Line::Found(text))).collect();
+/// Aligns two texts by their longest common subsequence of lines.
+fn align_middle<'a>(expected: &[&'a str], actual: &[&'a str]) -> Vec<DiffLine<'a>> {
+    if expected.len().saturating_mul(actual.len()) > MAX_PAIRS {
+        let removed = expected.iter().map(|text| DiffLine::Expected(text));
+        return removed.chain(actual.iter().map(|text| DiffLine::Actual(text))).collect();
     }
-    let width = found.len() + 1;
-    // common[i * width + j]: how many lines the rests from i and from j share.
+    let width = actual.len() + 1;
+    // `common[i * width + j]` is the number of lines that the rest from i and the rest from j share.
     let mut common = vec![0u32; (expected.len() + 1) * width];
     for (i, left) in expected.iter().enumerate().rev() {
-        for (j, right) in found.iter().enumerate().rev() {
+        for (j, right) in actual.iter().enumerate().rev() {
             common[i * width + j] = if left == right {
                 common[(i + 1) * width + j + 1] + 1
             } else {
@@ -78,19 +79,20 @@ fn align_middle<'a>(expected: &[&'a str], found: &[&'a str]) -> Vec<Line<'a>> {
         }
     }
     let (mut i, mut j, mut lines) = (0, 0, Vec::new());
-    while i < expected.len() || j < found.len() {
-        let (left, right) = (expected.get(i), found.get(j));
+    while i < expected.len() || j < actual.len() {
+        let left = expected.get(i);
+        let right = actual.get(j);
         match (left, right) {
             (Some(left), Some(right)) if left == right => {
-                lines.push(Line::Same(left));
+                lines.push(DiffLine::Same(left));
                 (i, j) = (i + 1, j + 1);
             }
             (Some(left), _) if right.is_none() || common[(i + 1) * width + j] >= common[i * width + j + 1] => {
-                lines.push(Line::Expected(left));
+                lines.push(DiffLine::Expected(left));
                 i += 1;
             }
             (_, right) => {
-                lines.extend(right.map(|text| Line::Found(text)));
+                lines.extend(right.map(|text| DiffLine::Actual(text)));
                 j += 1;
             }
         }
@@ -103,10 +105,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_differs_and_its_neighbours_are_shown() {
-        let (at, picture) = lines("a\nb\nc\nd\ne\nf\ng\nh", "a\nb\nc\nd\nE\nf\ng\nh\ni");
-        assert_eq!(at, 4);
-        assert_eq!(picture, "    …\n    c\n    d\n  - e\n  + E\n    f\n    g\n    h\n  + i");
+    fn only_differences_and_their_neighbours_are_shown() {
+        let (first, shown) = lines("a\nb\nc\nd\ne\nf\ng\nh", "a\nb\nc\nd\nE\nf\ng\nh\ni");
+        assert_eq!(first, 4);
+        assert_eq!(shown, "    …\n    c\n    d\n  - e\n  + E\n    f\n    g\n    h\n  + i");
     }
 
     #[test]

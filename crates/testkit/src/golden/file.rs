@@ -1,5 +1,5 @@
-//! A golden file as data, and back.
-//! Invariant: writing back the expectations that were read gives the same bytes; inputs are never rewritten.
+//! Parses a golden file, and writes it with new expectations.
+//! Invariant: to write the expectations that were read gives the same bytes; inputs are never rewritten.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,24 +8,26 @@ use std::path::Path;
 
 use super::Case;
 
+/// A golden file that was parsed.
 #[derive(Debug)]
 pub struct CaseFile<'a> {
     text: &'a str,
     pub sections: Vec<Section>,
 }
 
-/// One case with its expectation and where that stands in the text.
+/// One case with its expectation and the position of the expectation.
 #[derive(Debug)]
 pub struct Section {
     pub case: Case,
     /// `None` where there is no `---` line.
     pub expected: Option<String>,
-    /// Line of the expectation's first line, from 1.
+    /// The number of the expectation's first line, from 1.
     pub expected_line: usize,
-    /// The bytes an update replaces: what lies between `---` and the next case.
+    /// The bytes that an update replaces, from `---` to the next case.
     expected_range: Range<usize>,
 }
 
+/// A mistake in the form of a golden file.
 #[derive(Debug, PartialEq, Eq)]
 pub struct FormatError {
     pub line: usize,
@@ -36,6 +38,7 @@ pub struct FormatError {
 pub enum FormatProblem {
     EmptyCase,
     SecondSeparator,
+    /// A part of the line `#!` that is no pair.
     Attribute(String),
     AttributeTwice(String),
 }
@@ -53,10 +56,12 @@ impl fmt::Display for FormatProblem {
     }
 }
 
-/// One line with its newline and its place.
+/// One line with its newline and its position.
 #[derive(Clone, Copy)]
 struct Line<'a> {
+    /// Counts from 1.
     number: usize,
+    /// The position of its first byte in the file.
     start: usize,
     text: &'a str,
 }
@@ -70,15 +75,15 @@ impl<'a> CaseFile<'a> {
         Ok(Self { text, sections })
     }
 
-    /// The file's text with new expectations; `None` keeps the old one.
-    pub fn with_expectations(&self, found: &[Option<String>]) -> String {
+    /// Returns the text of the file with new expectations. `None` keeps the old one.
+    pub fn with_expectations(&self, outputs: &[Option<String>]) -> String {
         let mut out = String::new();
         let mut copied = 0;
-        for (section, found) in self.sections.iter().zip(found) {
-            let Some(found) = found.as_deref().map(str::trim_end) else {
+        for (section, output) in self.sections.iter().zip(outputs) {
+            let Some(output) = output.as_deref().map(str::trim_end) else {
                 continue;
             };
-            if section.expected.as_deref().map(str::trim_end) == Some(found) {
+            if section.expected.as_deref().map(str::trim_end) == Some(output) {
                 continue;
             }
             let Range { start, end } = section.expected_range;
@@ -89,7 +94,7 @@ impl<'a> CaseFile<'a> {
             if section.expected.is_none() {
                 out.push_str("---\n");
             }
-            push_expectation(&mut out, found, &self.text[start..end]);
+            push_expectation(&mut out, output, &self.text[start..end]);
             copied = end;
         }
         out.push_str(&self.text[copied..]);
@@ -97,10 +102,10 @@ impl<'a> CaseFile<'a> {
     }
 }
 
-/// The new expectation, followed by the blank lines that followed the old one.
-fn push_expectation(out: &mut String, found: &str, old: &str) {
-    for line in found.split('\n').filter(|_| !found.is_empty()) {
-        if is_separator(unescaped(line)) || is_title(unescaped(line)) {
+/// Adds the new expectation and the blank lines that follow the old one.
+fn push_expectation(out: &mut String, output: &str, old: &str) {
+    for line in output.split('\n').filter(|_| !output.is_empty()) {
+        if is_separator(without_backslashes(line)) || is_title(without_backslashes(line)) {
             out.push('\\');
         }
         out.push_str(line);
@@ -118,14 +123,14 @@ fn is_title(line: &str) -> bool {
     line.trim_end() == "===" || line.starts_with("=== ")
 }
 
-/// The line without the backslashes before it.
-fn unescaped(line: &str) -> &str {
+/// Returns the line without the backslashes before it.
+fn without_backslashes(line: &str) -> &str {
     line.trim_start_matches('\\')
 }
 
-/// Takes one backslash off the lines that would otherwise be markers.
+/// Removes one backslash from a line that would be a marker without it.
 fn unescape(line: &str) -> &str {
-    let bare = unescaped(line);
+    let bare = without_backslashes(line);
     if is_separator(bare) || is_title(bare) { line.strip_prefix('\\').unwrap_or(line) } else { line }
 }
 
@@ -223,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn cases_have_names() {
+    fn a_case_is_named_by_its_file_title_or_number() {
         assert_eq!(
             inputs("a\n---\nb\n===\nc\n---\nd\n=== e f\ng\n---\nh"),
             [case("file", "a", "b\n"), case("file/2", "c", "d\n"), case("file/e f", "g", "h")]
@@ -240,17 +245,17 @@ mod tests {
     }
 
     #[test]
-    fn an_escaped_expectation_reads_back() {
+    fn an_escaped_expectation_is_parsed_to_the_same_text() {
         let text = "in\n---\nold\n";
         let file = CaseFile::parse(Path::new("f.case"), text).unwrap();
-        let found = "---\n\\---\n=== t\n====\n\\n";
-        let written = file.with_expectations(&[Some(found.to_owned())]);
-        let again = CaseFile::parse(Path::new("f.case"), &written).unwrap();
-        assert_eq!(again.sections[0].expected.as_deref().map(str::trim_end), Some(found));
+        let output = "---\n\\---\n=== t\n====\n\\n";
+        let written = file.with_expectations(&[Some(output.to_owned())]);
+        let parsed = CaseFile::parse(Path::new("f.case"), &written).unwrap();
+        assert_eq!(parsed.sections[0].expected.as_deref().map(str::trim_end), Some(output));
     }
 
     #[test]
-    fn attributes_are_pairs() {
+    fn attributes_are_parsed_to_pairs() {
         let file = CaseFile::parse(Path::new("f.case"), "#! a = b c,d=e=f ,\n#! input\n---\n").unwrap();
         let case = &file.sections[0].case;
         assert_eq!((case.attribute("a"), case.attribute("d")), (Some("b c"), Some("e=f")));

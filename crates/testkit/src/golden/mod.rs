@@ -1,10 +1,10 @@
-//! Runs golden files: `*.case`, the input and what is expected of it together.
+//! Runs golden files: `*.case`, each with inputs and the expected outputs.
 //!
 //! ```text
 //! #! stage = check, catalog = tracker      attributes, optional
 //! e1{statuz="open"}                        the input
 //! ---
-//! E0204 1:4 no filter `statuz`             what is expected
+//! E0204 1:4 no filter `statuz`             the expected output
 //! === a second case                        its name, optional
 //! …
 //! ```
@@ -23,16 +23,17 @@ use std::path::{Path, PathBuf};
 
 use file::{CaseFile, Section};
 
-/// One input, as the test sees it.
+/// One input, as a test gets it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Case {
-    /// The file's stem; in a file of several, `stem/name` or `stem/2`.
+    /// The file's stem; in a file with several cases, `stem/name` or `stem/2`.
     pub name: String,
     pub path: PathBuf,
-    /// Where the case begins in its file, from 1.
+    /// The line at which the case begins in its file, from 1.
     pub line: usize,
+    /// The pairs of the line `#!`.
     pub attributes: BTreeMap<String, String>,
-    /// Without its last newline.
+    /// The input without its last newline.
     pub input: String,
 }
 
@@ -43,28 +44,30 @@ impl Case {
 }
 
 /// Runs every case under `dir`, in the order of their paths, and panics with every difference.
-/// With `UPDATE=1` in the environment it writes what was found into the files instead.
-pub fn run(dir: impl AsRef<Path>, found: impl FnMut(&Case) -> String) {
+/// `output` computes the output of a case. With `UPDATE=1` in the environment, the outputs are written into the files instead.
+pub fn run(dir: impl AsRef<Path>, output: impl FnMut(&Case) -> String) {
     let mode = match std::env::var("UPDATE").as_deref() {
         Ok("1") => Mode::Update,
         _ => Mode::Compare,
     };
-    fail_on(&run_in(mode, dir.as_ref(), found));
+    fail_on(&run_in(mode, dir.as_ref(), output));
 }
 
-/// Every case under `dir`, for a test about all of them together.
+/// Returns every case under `dir`, for a test about all of them together.
 pub fn cases(dir: impl AsRef<Path>) -> Vec<Case> {
     let mut all = Vec::new();
-    fail_on(&run_in(Mode::Look, dir.as_ref(), |case| {
+    fail_on(&run_in(Mode::ReadOnly, dir.as_ref(), |case| {
         all.push(case.clone());
         String::new()
     }));
     all
 }
 
-/// Every case under `dir` with what is expected of it.
+/// Returns every case under `dir` with its expected output.
 pub fn with_expectations(dir: impl AsRef<Path>) -> Vec<(Case, String)> {
-    let (mut paths, mut all, mut problems) = (Vec::new(), Vec::new(), Vec::new());
+    let mut paths = Vec::new();
+    let mut all = Vec::new();
+    let mut problems = Vec::new();
     problems.extend(collect(dir.as_ref(), &mut paths).err());
     for path in paths {
         let text = std::fs::read_to_string(&path).unwrap_or_default();
@@ -91,11 +94,11 @@ fn fail_on(problems: &[Problem]) {
 enum Mode {
     Compare,
     Update,
-    /// What is expected is no matter.
-    Look,
+    /// The expectations are ignored.
+    ReadOnly,
 }
 
-/// Why a run fails, with its place.
+/// A reason why a run fails, with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Problem {
     path: PathBuf,
@@ -109,7 +112,7 @@ impl fmt::Display for Problem {
     }
 }
 
-fn run_in(mode: Mode, dir: &Path, mut found: impl FnMut(&Case) -> String) -> Vec<Problem> {
+fn run_in(mode: Mode, dir: &Path, mut output: impl FnMut(&Case) -> String) -> Vec<Problem> {
     let mut paths = Vec::new();
     let mut problems = Vec::new();
     if let Err(problem) = collect(dir, &mut paths) {
@@ -119,7 +122,7 @@ fn run_in(mode: Mode, dir: &Path, mut found: impl FnMut(&Case) -> String) -> Vec
         problems.push(problem(dir, 0, "no `*.case` file here: this test cannot fail"));
     }
     for path in paths {
-        problems.extend(run_file(mode, &path, &mut found));
+        problems.extend(run_file(mode, &path, &mut output));
     }
     problems
 }
@@ -128,14 +131,14 @@ fn problem(path: &Path, line: usize, message: impl Into<String>) -> Problem {
     Problem { path: path.to_owned(), line, message: message.into() }
 }
 
-/// Every `*.case` under `dir`, sorted, folders and files together by name.
+/// Collects every `*.case` under `dir`, with folders and files sorted together by name.
 fn collect(dir: &Path, paths: &mut Vec<PathBuf>) -> Result<(), Problem> {
     let unreadable = |error: std::io::Error| problem(dir, 0, format!("cannot be read: {error}"));
     let entries = std::fs::read_dir(dir).map_err(unreadable)?;
-    let mut found =
+    let mut children =
         entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>().map_err(unreadable)?;
-    found.sort();
-    for path in found {
+    children.sort();
+    for path in children {
         if path.is_dir() {
             collect(&path, paths)?;
         } else if path.extension().is_some_and(|extension| extension == "case") {
@@ -145,7 +148,7 @@ fn collect(dir: &Path, paths: &mut Vec<PathBuf>) -> Result<(), Problem> {
     Ok(())
 }
 
-fn run_file(mode: Mode, path: &Path, found: &mut impl FnMut(&Case) -> String) -> Vec<Problem> {
+fn run_file(mode: Mode, path: &Path, output: &mut impl FnMut(&Case) -> String) -> Vec<Problem> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) => return vec![problem(path, 0, format!("cannot be read: {error}"))],
@@ -155,20 +158,20 @@ fn run_file(mode: Mode, path: &Path, found: &mut impl FnMut(&Case) -> String) ->
         Err(error) => return vec![problem(path, error.line, error.kind.to_string())],
     };
     let mut problems = Vec::new();
-    let mut answers = Vec::new();
+    let mut outputs = Vec::new();
     for section in &file.sections {
-        let answer = catch_unwind(AssertUnwindSafe(|| found(&section.case))).map_err(panic_text);
-        match &answer {
+        let result = catch_unwind(AssertUnwindSafe(|| output(&section.case))).map_err(panic_text);
+        match &result {
             Err(message) => {
                 problems.push(problem(path, section.case.line, format!("`{}` panicked: {message}", section.case.name)));
             }
-            Ok(answer) if mode == Mode::Compare => problems.extend(compare(section, answer)),
+            Ok(output) if mode == Mode::Compare => problems.extend(compare(section, output)),
             Ok(_) => {}
         }
-        answers.push(answer.ok());
+        outputs.push(result.ok());
     }
     if mode == Mode::Update {
-        let updated = file.with_expectations(&answers);
+        let updated = file.with_expectations(&outputs);
         if updated != text
             && let Err(error) = std::fs::write(path, updated)
         {
@@ -183,19 +186,20 @@ fn panic_text(payload: Box<dyn std::any::Any + Send>) -> String {
     text.or_else(|| payload.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default()
 }
 
-fn compare(section: &Section, found: &str) -> Option<Problem> {
-    let (case, found) = (&section.case, found.trim_end());
+fn compare(section: &Section, actual: &str) -> Option<Problem> {
+    let case = &section.case;
+    let actual = actual.trim_end();
     let Some(expected) = &section.expected else {
-        let message = format!("`{}` has no `---` and no expectation; found:\n{found}", case.name);
+        let message = format!("`{}` has no `---` and no expectation; found:\n{actual}", case.name);
         return Some(problem(&case.path, case.line, message));
     };
     let expected = expected.trim_end();
-    if expected == found {
+    if expected == actual {
         return None;
     }
-    let (at, picture) = diff::lines(expected, found);
-    let message = format!("`{}` (- expected, + found)\n{picture}", case.name);
-    Some(problem(&case.path, section.expected_line + at, message))
+    let (first, shown) = diff::lines(expected, actual);
+    let message = format!("`{}` (- expected, + found)\n{shown}", case.name);
+    Some(problem(&case.path, section.expected_line + first, message))
 }
 
 #[cfg(test)]
@@ -204,7 +208,7 @@ mod tests {
 
     use super::*;
 
-    /// Upper-cases, so that a test can be right or wrong by what it expects.
+    /// Returns the input in upper case, so that a case passes or fails by its expectation.
     fn upper(case: &Case) -> String {
         format!("{}\n", case.input.to_uppercase())
     }
@@ -220,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn right_files_pass_whatever_their_last_whitespace() {
+    fn a_correct_file_passes_with_any_whitespace_at_its_end() {
         let dir =
             folder(&[("a.case", "ab\n---\nAB\n\n\n"), ("b/c.case", "#! k = v\nx\ny\n---\nX\nY"), ("d.txt", "no case")]);
         let mut names = Vec::new();
@@ -261,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_fail_fails() {
+    fn a_folder_or_file_without_cases_is_a_failure() {
         assert_eq!(run_in(Mode::Compare, folder(&[]).path(), upper).len(), 1);
         assert_eq!(run_in(Mode::Update, folder(&[]).path(), upper).len(), 1);
         assert_eq!(run_in(Mode::Compare, Path::new("/does/not/exist"), upper).len(), 1);
@@ -270,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_is_one_problem_and_the_rest_runs() {
+    fn a_panic_is_one_problem_and_the_other_cases_run() {
         let dir = folder(&[("a.case", "boom\n---\nX\n=== ok\nb\n---\nwrong\n")]);
         let answer = |case: &Case| {
             if case.input == "boom" { panic!("bang {}", 1) } else { upper(case) }
@@ -284,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn update_changes_expectations_and_nothing_else() {
+    fn an_update_changes_expectations_and_nothing_else() {
         let before = "#! k = v\n  one \n\\---\n---\nwrong\n\n=== second\n\nx  \n---\nX\n\n\n=== third\nz\n---\n=== fourth\nlast\n";
         let dir = folder(&[("a.case", before)]);
         assert_eq!(run_in(Mode::Update, dir.path(), |case| format!("{}\n=== q\n", upper(case))), []);
@@ -298,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn update_of_right_files_writes_the_same_bytes() {
+    fn an_update_of_a_correct_file_writes_the_same_bytes() {
         for text in ["a\n---\nA", "a\n---\nA\n\n \n", "=== n\r\na\n---\nA\n===\nb\n---\nB   \n", "\n\n---"] {
             let dir = folder(&[("a.case", text)]);
             assert_eq!(run_in(Mode::Update, dir.path(), upper), []);
@@ -307,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_files_say_where() {
+    fn a_mistake_in_a_file_is_reported_with_its_line() {
         for (text, line, message) in [
             ("a\n---\nA\n---\nB\n", 4, "`---`"),
             ("#! nonsense\na\n---\nA\n", 1, "attribute"),

@@ -1,4 +1,4 @@
-//! Every form of credential against the demo API, and the fetching, sharing and renewal of tokens.
+//! Every form of credential against the test API, and the fetching, sharing and renewal of tokens.
 //! Invariant: no token is in a log line or an error.
 
 use std::collections::BTreeMap;

@@ -183,11 +183,11 @@ pub fn printed_with_causes(error: &Error) -> String {
     text
 }
 
-/// Starts a demo API with a state of its own.
+/// Serves the test API with a state of its own.
 pub async fn demo() -> Origin {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let origin = Origin::parse(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
-    tokio::spawn(demo::serve(listener, std::future::pending()));
+    tokio::spawn(testapi::serve(listener));
     origin
 }
 

@@ -1,4 +1,4 @@
-//! Tests of the shipped catalogs: each is valid, and each of its capabilities has a recorded case in `catalogs/cases`.
+//! Tests of the shipped catalogs and those of `tests/catalogs`: each is valid, and each capability has a recorded case.
 //! Invariant: these tests fail for a capability without a recorded answer, a field that no answer fills, a catalog with pages
 //! of which no case requests a second one, and a catalog without a case with a hostile value.
 
@@ -11,8 +11,8 @@ use recorded::Recorded;
 use serde_json::Value;
 use testkit::golden::Case;
 
-const FOLDER: &str = "../../catalogs";
-const CASES: &str = "../../catalogs/cases";
+const FOLDERS: [&str; 2] = ["../../catalogs", "../../tests/catalogs"];
+const CASES: [&str; 2] = ["../../catalogs/cases", "../../tests/catalogs"];
 
 /// A value that would change the address if it were put there without encoding.
 const HOSTILE: &str = "../x?y#z";
@@ -20,9 +20,9 @@ const HOSTILE: &str = "../x?y#z";
 /// The catalog and name of each field that no recorded answer fills. A comment beside it gives the reason.
 const NEVER_FILLED: &[(&str, &str)] = &[];
 
-/// Returns the shipped catalogs by the id in the name of their file.
+/// Returns the catalogs by the ids in the names of their files.
 fn shipped() -> BTreeMap<String, Catalog> {
-    let files = std::fs::read_dir(FOLDER).unwrap().map(|entry| entry.unwrap().path());
+    let files = FOLDERS.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap()).map(|entry| entry.unwrap().path());
     let catalogs = files.filter(|path| path.extension().is_some_and(|e| e == "yaml")).map(|path| {
         let stem = path.file_stem().unwrap().to_string_lossy().into_owned();
         let text = std::fs::read_to_string(&path).unwrap();
@@ -56,7 +56,9 @@ fn every_shipped_catalog_is_valid_and_named_by_its_file() {
 #[test]
 fn golden_recorded_cases() {
     let catalogs = shipped();
-    testkit::golden::run(CASES, |case| Recorded::read(catalog_of(&catalogs, case), case).shown());
+    for folder in CASES {
+        testkit::golden::run(folder, |case| Recorded::read(catalog_of(&catalogs, case), case).shown());
+    }
 }
 
 /// The parts of one catalog that its cases cover.
@@ -74,7 +76,7 @@ struct CaseCoverage {
 fn coverage(catalogs: &BTreeMap<String, Catalog>) -> BTreeMap<String, CaseCoverage> {
     let mut all: BTreeMap<String, CaseCoverage> =
         catalogs.keys().map(|id| (id.clone(), CaseCoverage::default())).collect();
-    for case in testkit::golden::cases(CASES) {
+    for case in CASES.iter().flat_map(testkit::golden::cases) {
         let catalog = catalog_of(catalogs, &case);
         let recorded = Recorded::read(catalog, &case);
         let Some(coverage) = all.get_mut(catalog.id.as_str()) else { continue };

@@ -1,4 +1,4 @@
-//! Support for the tests: hand-made plans, planned programs, and the demo API with a catalog that has writes.
+//! Hand-made plans, and the test API with a catalog that has writes.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -224,7 +224,7 @@ pub fn error(outcome: &Outcome, index: usize) -> String {
     outcome.returns[index].result.as_ref().map_or_else(|error| error.to_string(), |_| "ok".to_owned())
 }
 
-/// The demo API, whose control interface sets faults and counts effects, and a client for it.
+/// A served test API, a client for it, and its routes under `/control`.
 pub struct Demo {
     pub address: SocketAddr,
     pub http: HttpUpstream,
@@ -234,7 +234,7 @@ impl Demo {
     pub async fn start(timeout: Duration) -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        tokio::spawn(demo::serve(listener, std::future::pending()));
+        tokio::spawn(testapi::serve(listener));
         let options = upstream::Options { request_timeout: timeout, ..upstream::Options::default() };
         let http = HttpUpstream::new(options, Arc::new(MapSecrets::new()), Arc::new(ManualClock::default())).unwrap();
         Self { address, http }

@@ -29,8 +29,10 @@ fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
+/// Returns the shipped catalogs and those of `tests/catalogs`, which some intents name.
 pub fn shipped() -> Registry {
-    let files = std::fs::read_dir(root().join("catalogs")).unwrap().map(|entry| entry.unwrap().path());
+    let folders = [root().join("catalogs"), root().join("tests/catalogs")];
+    let files = folders.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap()).map(|entry| entry.unwrap().path());
     let yaml = files.filter(|path| path.extension().is_some_and(|e| e == "yaml"));
     let read = |path: PathBuf| {
         let text = std::fs::read_to_string(&path).unwrap();

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use base::CatalogId;
 use teach::{Catalogs, Seed, SlotStyle, TeachRequest, Teaching};
 
-/// Reads all shipped catalogs, a second `demo` under another id, and `odd.yaml`.
+/// Returns the shipped catalogs, those of `tests/catalogs`, and a second `demo` under another id.
 pub fn catalogs() -> Catalogs {
-    let files = std::fs::read_dir("../../catalogs").unwrap().map(|entry| entry.unwrap().path());
+    let folders = ["../../catalogs", "../../tests/catalogs"];
+    let files = folders.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap()).map(|entry| entry.unwrap().path());
     let yaml = files.filter(|path| path.extension().is_some_and(|e| e == "yaml"));
     let mut texts: Vec<String> = yaml.map(|path| std::fs::read_to_string(path).unwrap()).collect();
     texts.push(include_str!("../../../../../catalogs/demo.yaml").replace("catalog: demo", "catalog: other"));

@@ -1,0 +1,311 @@
+//! The types of the schema and the queries. Doc comments in an `Object` or `SimpleObject` are the descriptions of the schema.
+//! Invariant: every object reads the snapshot that it was made from, so all fields of a query show the store at one moment.
+
+use std::sync::Arc;
+
+use async_graphql::{Context, ID, Interface, Object, Result, SimpleObject, Union, scalar};
+use demo::Person;
+use serde::{Deserialize, Serialize};
+
+use super::connection::{self, OrderConnection, PageArguments};
+use super::error::ErrorCode;
+use crate::store::{Category, Order, OrderLine, OrderStatus, Product, Store};
+
+/// The person who asks. There is no log-in, so it is always the same one.
+pub const VIEWER: &str = "ada";
+
+const MAX_PRODUCTS: u64 = 100;
+
+/// The store and its customers at one moment.
+#[derive(Clone)]
+pub struct Snapshot {
+    pub people: Arc<Vec<Person>>,
+    pub store: Arc<Store>,
+}
+
+impl Snapshot {
+    pub fn person(&self, id: &str) -> Option<PersonNode> {
+        let person = self.people.iter().find(|person| person.id == id)?;
+        Some(PersonNode { person: person.clone(), snapshot: self.clone() })
+    }
+
+    fn product(&self, id: &str) -> Option<ProductNode> {
+        self.store.product(id).cloned().map(ProductNode)
+    }
+
+    pub fn order_node(&self, order: &Order) -> OrderNode {
+        OrderNode { order: order.clone(), snapshot: self.clone() }
+    }
+
+    fn order(&self, id: &str) -> Option<OrderNode> {
+        self.store.order(id).map(|order| self.order_node(order))
+    }
+}
+
+// A scalar of its own, as the schema of many APIs has one.
+#[derive(Serialize, Deserialize)]
+pub struct DateTime(String);
+
+scalar!(DateTime, "DateTime", "A moment in UTC, such as 2026-03-31T09:14:05Z.");
+
+/// Anything that has an id of its own.
+#[derive(Interface)]
+#[graphql(field(name = "id", ty = "ID"))]
+pub enum Node {
+    Product(ProductNode),
+    Person(PersonNode),
+    Order(OrderNode),
+}
+
+#[derive(Union)]
+pub enum SearchResult {
+    Product(ProductNode),
+    Person(PersonNode),
+}
+
+pub struct ProductNode(Product);
+
+/// Something the store sells.
+#[Object(name = "Product")]
+impl ProductNode {
+    async fn id(&self) -> ID {
+        ID(self.0.id.clone())
+    }
+
+    #[graphql(deprecation = "Use id.")]
+    async fn sku(&self) -> ID {
+        ID(self.0.id.clone())
+    }
+
+    async fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    async fn about(&self) -> Option<&str> {
+        self.0.about.as_deref()
+    }
+
+    async fn category(&self) -> Category {
+        self.0.category
+    }
+
+    async fn price_cents(&self) -> u64 {
+        self.0.price_cents
+    }
+
+    /// The price is in euros.
+    async fn price(&self) -> f64 {
+        self.0.price_cents as f64 / 100.0
+    }
+
+    async fn stock(&self) -> u64 {
+        self.0.stock
+    }
+
+    async fn tags(&self) -> &[String] {
+        &self.0.tags
+    }
+
+    async fn discontinued(&self) -> bool {
+        self.0.discontinued
+    }
+}
+
+pub struct PersonNode {
+    person: Person,
+    snapshot: Snapshot,
+}
+
+/// A customer: someone from the ticket tracker.
+#[Object(name = "Person")]
+impl PersonNode {
+    async fn id(&self) -> ID {
+        ID(self.person.id.clone())
+    }
+
+    async fn name(&self) -> &str {
+        &self.person.name
+    }
+
+    async fn email(&self) -> &str {
+        &self.person.email
+    }
+
+    /// Returns their orders, the oldest first.
+    async fn orders(
+        &self,
+        first: Option<i32>,
+        after: Option<String>,
+        last: Option<i32>,
+        before: Option<String>,
+        status: Option<OrderStatus>,
+    ) -> Result<OrderConnection> {
+        let page = PageArguments { first, after, last, before };
+        connection::orders(&self.snapshot, &page, status, Some(&self.person.id))
+    }
+}
+
+pub struct OrderLineNode {
+    line: OrderLine,
+    snapshot: Snapshot,
+}
+
+#[Object(name = "OrderLine")]
+impl OrderLineNode {
+    async fn product(&self) -> Result<ProductNode> {
+        self.snapshot.product(&self.line.product).ok_or_else(|| dangling("product", &self.line.product))
+    }
+
+    async fn quantity(&self) -> u64 {
+        self.line.quantity
+    }
+
+    /// The price of one, as it was at the time of the order.
+    async fn unit_price_cents(&self) -> u64 {
+        self.line.unit_price_cents
+    }
+}
+
+pub struct OrderNode {
+    order: Order,
+    snapshot: Snapshot,
+}
+
+#[Object(name = "Order")]
+impl OrderNode {
+    async fn id(&self) -> ID {
+        ID(self.order.id.clone())
+    }
+
+    async fn status(&self) -> OrderStatus {
+        self.order.status
+    }
+
+    async fn customer(&self) -> Result<PersonNode> {
+        self.snapshot.person(&self.order.customer).ok_or_else(|| dangling("person", &self.order.customer))
+    }
+
+    async fn placed_at(&self) -> DateTime {
+        DateTime(self.order.placed_at.clone())
+    }
+
+    async fn note(&self) -> Option<&str> {
+        self.order.note.as_deref()
+    }
+
+    async fn lines(&self) -> Vec<OrderLineNode> {
+        let node = |line: &OrderLine| OrderLineNode { line: line.clone(), snapshot: self.snapshot.clone() };
+        self.order.lines.iter().map(node).collect()
+    }
+
+    async fn total_cents(&self) -> u64 {
+        self.order.total_cents()
+    }
+
+    /// Where the invoice is; a cancelled order's may not be seen.
+    async fn invoice(&self) -> Result<Option<String>> {
+        let id = &self.order.id;
+        if self.order.status == OrderStatus::Cancelled {
+            let message = format!("the invoice of the cancelled order `{id}` may not be seen");
+            return Err(ErrorCode::Forbidden.field_error(message));
+        }
+        Ok(Some(format!("/invoices/{id}.pdf")))
+    }
+}
+
+/// The error for a reference to an item that does not exist, which the store's invariant excludes.
+fn dangling(kind: &str, id: &str) -> async_graphql::Error {
+    ErrorCode::Internal.field_error(format!("no {kind} `{id}`"))
+}
+
+#[derive(SimpleObject)]
+pub struct OrderEdge {
+    pub cursor: String,
+    pub node: OrderNode,
+}
+
+#[derive(SimpleObject)]
+pub struct PageInfo {
+    pub has_next_page: bool,
+    pub has_previous_page: bool,
+    pub start_cursor: Option<String>,
+    pub end_cursor: Option<String>,
+}
+
+pub struct QueryRoot;
+
+#[Object(name = "Query")]
+impl QueryRoot {
+    /// Returns the person who asks.
+    async fn viewer(&self, ctx: &Context<'_>) -> Result<PersonNode> {
+        ctx.data::<Snapshot>()?.person(VIEWER).ok_or_else(|| dangling("person", VIEWER))
+    }
+
+    async fn products(
+        &self,
+        ctx: &Context<'_>,
+        category: Option<Category>,
+        #[graphql(default = 100)] limit: Option<i32>,
+        #[graphql(default = 0)] offset: Option<i32>,
+    ) -> Result<Vec<ProductNode>> {
+        let limit = not_negative("limit", limit)?.unwrap_or(MAX_PRODUCTS).min(MAX_PRODUCTS);
+        let offset = not_negative("offset", offset)?.unwrap_or(0);
+        let products = ctx.data::<Snapshot>()?.store.products.iter();
+        let wanted = products.filter(|product| category.is_none_or(|category| product.category == category));
+        Ok(wanted.skip(offset as usize).take(limit as usize).cloned().map(ProductNode).collect())
+    }
+
+    async fn product(&self, ctx: &Context<'_>, id: ID) -> Result<Option<ProductNode>> {
+        Ok(ctx.data::<Snapshot>()?.product(&id))
+    }
+
+    /// Orders, the oldest first; 20 unless asked, 100 at most.
+    async fn orders(
+        &self,
+        ctx: &Context<'_>,
+        first: Option<i32>,
+        after: Option<String>,
+        last: Option<i32>,
+        before: Option<String>,
+        status: Option<OrderStatus>,
+        customer: Option<ID>,
+    ) -> Result<OrderConnection> {
+        let page = PageArguments { first, after, last, before };
+        connection::orders(ctx.data::<Snapshot>()?, &page, status, customer.as_ref().map(|id| id.as_str()))
+    }
+
+    /// One order; an id that does not exist is an error with the code NOT_FOUND.
+    async fn order(&self, ctx: &Context<'_>, id: ID) -> Result<Option<OrderNode>> {
+        let order = ctx.data::<Snapshot>()?.order(&id);
+        order.map(Some).ok_or_else(|| no_order(&id))
+    }
+
+    async fn node(&self, ctx: &Context<'_>, id: ID) -> Result<Option<Node>> {
+        let snapshot = ctx.data::<Snapshot>()?;
+        let product = snapshot.product(&id).map(Node::Product);
+        let order = || snapshot.order(&id).map(Node::Order);
+        let person = || snapshot.person(&id).map(Node::Person);
+        Ok(product.or_else(order).or_else(person))
+    }
+
+    /// Products and people whose name holds the text.
+    async fn search(&self, ctx: &Context<'_>, text: String) -> Result<Vec<SearchResult>> {
+        let snapshot = ctx.data::<Snapshot>()?;
+        let text = text.to_lowercase();
+        let products = snapshot.store.products.iter().filter(|product| product.name.to_lowercase().contains(&text));
+        let people = snapshot.people.iter().filter(|person| person.name.to_lowercase().contains(&text));
+        let products = products.map(|product| SearchResult::Product(ProductNode(product.clone())));
+        let people = people.filter_map(|person| snapshot.person(&person.id)).map(SearchResult::Person);
+        Ok(products.chain(people).collect())
+    }
+}
+
+pub fn no_order(id: &str) -> async_graphql::Error {
+    ErrorCode::NotFound.field_error(format!("no order `{id}`"))
+}
+
+/// Checks a count that a client gave.
+pub fn not_negative(name: &str, count: Option<i32>) -> Result<Option<u64>> {
+    let refused = |_| ErrorCode::BadUserInput.field_error(format!("`{name}` must not be negative"));
+    count.map(|count| u64::try_from(count).map_err(refused)).transpose()
+}
