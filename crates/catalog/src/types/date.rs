@@ -90,7 +90,7 @@ fn is_date(text: &[u8]) -> bool {
     }
     let century = two_digits(y1, y2);
     let year_of_century = two_digits(y3, y4);
-    let is_leap_year = if year_of_century == 0 { century % 4 == 0 } else { year_of_century % 4 == 0 };
+    let is_leap_year = if year_of_century == 0 { century.is_multiple_of(4) } else { year_of_century.is_multiple_of(4) };
     let days = match two_digits(m1, m2) {
         2 if is_leap_year => 29,
         2 => 28,
