@@ -30,7 +30,7 @@ pub trait Call: Send + Sync {
     }
 }
 
-/// What the log, the metrics and the session's trace say about one call.
+/// The description of one call for the log, the metrics and the session's trace.
 #[derive(Debug, Default)]
 pub struct CallSummary {
     /// `ok`, or the code of the failure.

@@ -15,6 +15,9 @@ pub type HandlerResult = Result<Response, ApiError>;
 pub enum ApiError {
     #[error("no route {path}")]
     UnknownRoute { path: String },
+    /// Sessions that pinned the catalog of the former store still call it.
+    #[error("the store of the demo is no longer served; open a session with the catalog `demo`")]
+    StoreIsGone,
     #[error("{path} does not answer to {method}")]
     MethodNotAllowed { method: Method, path: String },
     #[error("no project `{key}`")]
@@ -72,6 +75,7 @@ impl ApiError {
             UnknownRoute { .. } | NoProject { .. } | NoPerson { .. } | NoTicket { .. } => {
                 (StatusCode::NOT_FOUND, "not_found")
             }
+            StoreIsGone => (StatusCode::GONE, "api_gone"),
             MethodNotAllowed { .. } => (StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed"),
             BadPath { .. }
             | BadQuery { .. }

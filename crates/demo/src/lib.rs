@@ -26,6 +26,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::{Method, Uri};
+use axum::routing::any;
 use axum::serve::ListenerExt;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -72,7 +73,8 @@ pub async fn serve(listener: TcpListener, shutdown: impl Future<Output = ()> + S
 
 /// Returns all routes over a tracker of their own, seeded with `SEED`.
 pub fn router() -> Router {
-    router_with(Arc::new(Tracker::seeded(SEED)), Router::new())
+    let former_store = Router::new().route("/graphql", any(async || ApiError::StoreIsGone));
+    router_with(Arc::new(Tracker::seeded(SEED)), former_store)
 }
 
 /// Returns the routes of `tracker` together with `more`. An unknown path or method is answered in JSON for all of them.

@@ -1,4 +1,4 @@
-/* What the guest asks of the host, and how it shows functions to it. docs/heaps.md, "ABI", has the list with meanings. */
+/* The functions that the guest imports from the host, and those that it exports. README.md, "ABI", lists them with their meanings. */
 #ifndef TK_ABI_H
 #define TK_ABI_H
 

@@ -93,7 +93,7 @@ TK_EXPORT("tk_ready") void tk_ready(void)
     tk.ctx->random_state = 0;
 }
 
-/* Starts a program. What an earlier one was still waiting for is given up. */
+/* Starts a program. The calls and timers that an earlier one still waits for are dropped. */
 TK_EXPORT("tk_evaluate") void tk_evaluate(char *code, size_t length)
 {
     JSValue value;
@@ -279,7 +279,7 @@ TK_EXPORT("tk_advance") int32_t tk_advance(void)
     tk_settle_down();
     status = tk_standing();
     if (status != TK_WAITING) {
-        /* A result is shown by the program's own code too. Whatever it asks for now, nobody waits for. */
+        /* Showing a result also runs code of the program. Calls that this code makes are not answered. */
         if (JS_IsUninitialized(tk.failure))
             tk_settle_down();
         tk_owed_drop_all();
@@ -336,7 +336,7 @@ TK_EXPORT("tk_out_length") size_t tk_out_length(void)
     return tk.out_length;
 }
 
-/* What was to be read has been read. */
+/* The host has read the result, so its memory is released. */
 TK_EXPORT("tk_clear") void tk_clear(void)
 {
     tk_out_clear();

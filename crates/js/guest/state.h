@@ -1,4 +1,4 @@
-/* What the shim itself remembers. All of it lies in linear memory and so in every image.
+/* The state of the shim. All of it lies in linear memory and so in every image.
    Invariant: ids of owed calls only grow, in a heap and in every heap that comes of it. */
 #ifndef TK_STATE_H
 #define TK_STATE_H
@@ -29,23 +29,23 @@ typedef struct TkRejection {
 static struct {
     JSRuntime *rt;
     JSContext *ctx;
-    JSValue host;       /* the object the prelude sees as `__host` */
+    JSValue host;       /* the object that the prelude knows as `__host` */
     JSValue run;        /* the promise of the program, or undefined */
     int unwrapped;       /* whether `run` is a value's own promise, no more the engine's, which holds `{value}` */
-    JSValue failure;    /* what ended the run outside of its promise; uninitialized when nothing did */
+    JSValue failure;    /* the error that ended the run outside of its promise; uninitialized if there is none */
     uint64_t steps;     /* no heap is equal to one it descends from */
     uint64_t last_id;
     TkOwed *owed, **owed_end; /* in the order they were asked for; the end is where the next one goes */
     uint32_t owed_count;
     size_t owed_bytes;
     TkRejection *rejections;
-    char *out;          /* what the last export left for the host to read */
+    char *out;          /* the result of the last export, for the host to read */
     size_t out_length, out_room;
     JSAtom *base_names; /* the global names that were there after the boot */
     uint32_t base_count;
 } tk;
 
-/* --- what is left for the host to read --- */
+/* --- results for the host to read --- */
 
 static void tk_out_clear(void)
 {

@@ -25,7 +25,7 @@ static void tk_out_value(JSValue value, const char *otherwise)
     JS_FreeValue(tk.ctx, value);
 }
 
-/* What `__host.inspect` of the prelude makes of it. */
+/* Returns the text that `__host.inspect` of the prelude makes of a value. */
 static JSValue tk_inspect(JSValueConst value)
 {
     JSValue text, inspect = JS_GetPropertyStr(tk.ctx, tk.host, "inspect");

@@ -1,4 +1,4 @@
-//! What is counted of the work: calls, what leaves for APIs, commits.
+//! The counters of the work: calls of tools, requests to APIs, commits.
 //! Invariant: labels are bounded: names of tools, codes of outcomes, and no more origins than `ORIGINS`.
 
 use std::collections::BTreeSet;
@@ -36,7 +36,7 @@ pub(crate) struct Meter {
     origins: Mutex<BTreeSet<String>>,
 }
 
-/// From a tenth of a millisecond to some 26 seconds.
+/// Returns a histogram whose buckets reach from a tenth of a millisecond to about 26 seconds.
 fn seconds() -> Histogram {
     Histogram::new(exponential_buckets(0.0001, 4.0, 10))
 }

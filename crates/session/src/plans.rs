@@ -88,7 +88,7 @@ impl Service {
         Err(Error::Busy)
     }
 
-    /// Stores the plan in its row, or as a blob. Blob before pointer.
+    /// Stores the plan in its row, or as a blob. The blob is stored before the row that names it.
     async fn plan_body(&self, plan: &Plan) -> Result<PlanBody, Error> {
         let bytes = rows::write(plan);
         if bytes.len() <= MAX_ROW_BYTES {

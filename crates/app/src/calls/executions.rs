@@ -88,7 +88,7 @@ impl Call for CancelWithdrawnRun {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListExecutions {
-    // The last execution of the page before. Only HTTP pages through the list.
+    // The page starts behind this execution. Only HTTP pages through the list.
     #[serde(skip)]
     pub after: Option<ExecutionId>,
     #[serde(skip)]

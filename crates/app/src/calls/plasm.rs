@@ -14,7 +14,7 @@ pub struct Plasm {
     /// From plasm_context (s0).
     pub logical_session_ref: String,
     pub program: String,
-    // The model's reason for the call. It is only logged.
+    // A model may give its reason for the call, which is only logged.
     #[serde(default)]
     pub reasoning: Option<String>,
 }

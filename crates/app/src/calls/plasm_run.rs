@@ -15,7 +15,7 @@ pub struct PlasmRun {
     /// Not needed with plan_commit_ref.
     #[serde(default)]
     pub program: Option<String>,
-    // The model's reason for the call. It is only logged.
+    // A model may give its reason for the call, which is only logged.
     #[serde(default)]
     pub reasoning: Option<String>,
     /// Needed when the plan's verdict is review (pc0).

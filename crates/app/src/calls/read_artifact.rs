@@ -31,7 +31,7 @@ pub enum ArtifactContent {
 }
 
 impl ReadArtifact {
-    /// A request for everything behind a URI.
+    /// Returns a request for everything behind a URI.
     pub fn whole(uri: impl Into<String>) -> Self {
         Self { uri: uri.into(), ..Self::default() }
     }

@@ -38,7 +38,7 @@ pub struct RunJs {
     pub connection: ConnectionScope,
 }
 
-/// What the connection of a call says, as far as scripts are concerned.
+/// The part of a call's connection that concerns scripts.
 #[derive(Debug, Clone, Default)]
 pub struct ConnectionScope {
     /// The session that calls of this connection mean when they name none: `X-MCP-Session-Id`.

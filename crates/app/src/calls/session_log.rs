@@ -56,7 +56,7 @@ impl ListSessionSnapshots {
     /// The fields of an entry that a request can choose.
     pub const FIELDS: [&str; 5] = ["index", "input_heap", "output_heap", "code", "timestamp"];
 
-    /// Returns the fields that the request chooses. Empty for all of them.
+    /// Returns the fields that the request chooses. An empty list means all of them.
     pub fn chosen_fields(&self) -> Result<Vec<String>, Error> {
         let listed = self.fields.as_deref().unwrap_or_default().split(',').map(str::trim);
         let chosen: Vec<String> = listed.filter(|field| !field.is_empty()).map(str::to_owned).collect();

@@ -204,3 +204,13 @@ async fn another_method_is_a_405_that_names_the_allowed_ones() {
         assert_eq!(reply.header("allow"), Some("GET,HEAD"));
     }
 }
+
+#[tokio::test]
+async fn the_former_store_answers_that_it_is_gone() {
+    let served = Served::start().await;
+    let message = refusal(&served, "/graphql", 410, "api_gone").await;
+    assert!(message.contains("open a session with the catalog `demo`"), "{message}");
+    let reply =
+        served.ask("POST /graphql", &[("content-type", "application/json")], b"{\"query\": \"{me{id}}\"}").await;
+    assert_eq!((reply.status, reply.error_code()), (410, "api_gone".to_owned()));
+}

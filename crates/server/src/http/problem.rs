@@ -27,7 +27,7 @@ impl Problem {
         Self::new(StatusCode::BAD_REQUEST, "bad_arguments", detail)
     }
 
-    /// A defect of the server.
+    /// Returns the problem of a call that hit a defect of the server.
     pub fn internal() -> Self {
         let detail = "this call hit a defect of the server; its log has the place";
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail)

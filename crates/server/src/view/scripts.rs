@@ -163,7 +163,7 @@ pub struct LogEntryView {
 }
 
 impl LogEntryView {
-    /// An entry with all fields.
+    /// Returns the entry with all fields.
     pub fn whole(entry: &LogEntry) -> Self {
         Self::with_fields(entry, &[])
     }

@@ -29,7 +29,7 @@ fn shipped() -> Vec<Arc<Catalog>> {
 
 static SHIPPED: LazyLock<Vec<Arc<Catalog>>> = LazyLock::new(shipped);
 
-/// What GitHub would answer to the one question that a case asks it.
+/// The answer of GitHub to the only call that a case makes.
 fn github() -> ScriptedUpstream {
     let issue = json!({
         "number": 7, "title": "Crash on start", "state": "open", "comments": 2, "user": {"login": "ada"},

@@ -1,4 +1,4 @@
-//! What goes over the wire and must not change by accident: the tool list and the instructions, as a client sees them.
+//! The texts on the wire that must not change by accident: the tool list and the instructions, as a client sees them.
 
 use server::ToolSet;
 
@@ -26,7 +26,7 @@ fn names(set: ToolSet) -> String {
     names.join("\n")
 }
 
-/// Catalogs that come with the binary, in the order of their ids.
+/// Returns the ids of the catalogs that come with the binary, in order.
 fn shipped() -> Vec<String> {
     let paths = std::fs::read_dir("../../catalogs").into_iter().flatten().flatten().map(|entry| entry.path());
     let yaml = paths.filter(|path| path.extension().is_some_and(|end| end == "yaml"));

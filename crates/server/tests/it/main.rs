@@ -1,4 +1,4 @@
-//! What the server says, as golden files, and how it ends its calls.
+//! Tests of the server: its texts as golden files, and the end of its calls.
 //! One binary for all of them: each more is linked and stored once more, tens of megabytes at a time.
 
 // why: a failed expectation is the test's own failure, in what tests share too.

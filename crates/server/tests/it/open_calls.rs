@@ -1,4 +1,4 @@
-//! What calls under way may rely on: a stop lets them finish and be heard, and a defect in one is answered and stays there.
+//! Open calls: a stop lets them finish and answers them, and a defect in one of them is answered and does not affect others.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -109,7 +109,7 @@ async fn every_form_of_paging_goes_on_without_gap_or_repetition() {
     let all = rows(&run(&service, "ByPage[project, number]").await);
     assert_eq!(all.len(), 321);
     for (form, ..) in FORMS {
-        // In whole pages, across pages, within a page; and by the number of pages.
+        // The limits end at a whole page, across pages, within a page, and by the number of pages.
         let by_rows = [100, 70, 33].map(|rows| Limits { rows, ..Limits::default() });
         let by_pages = Limits { pages: 1, ..Limits::default() };
         for limits in by_rows.into_iter().chain([by_pages]) {

@@ -14,7 +14,7 @@ fn page(code: &str) -> PathBuf {
     Path::new("../../docs/errors").join(format!("{code}.md"))
 }
 
-/// The scope of the examples: the tracker of the golden cases, and another session for two codes.
+/// Returns the scope of the examples: the tracker of the golden cases, and another session for two codes.
 fn scope(code: &str) -> Scope {
     let read = |file: &str| {
         let text = std::fs::read_to_string(Path::new("../..").join(file)).unwrap();

@@ -239,7 +239,7 @@ fn fetch_reaches_only_allowed_origins_and_an_interrupted_write_is_unknown() {
         said.contains("only from https://api.example.com;") && said.contains("[\"https://evil.example.com\"]"),
         "{said}"
     );
-    // A process that dies between its last commit and the answer.
+    // The process is killed between its last commit and the answer.
     house.house.faults.fail(Operation::Commit, 3, Fault::Unavailable);
     let mut asked = code(fetch("https://api.example.com/x", "POST"));
     asked.wait_ms = Some(100);

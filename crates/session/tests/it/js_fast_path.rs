@@ -54,7 +54,7 @@ fn a_short_run_takes_one_commit_with_the_same_rows_as_a_long_one() {
     assert_eq!((threw.state, house.house.faults.calls(Operation::Commit) - before), (ExecutionState::Failed, 1));
     assert_eq!(p.execution(&threw.id.to_string()).state, ExecutionState::Failed);
     assert_eq!(entries(&p).len(), 2);
-    // The same for a run outside of sessions.
+    // A run outside of sessions behaves in the same way.
     let before = house.house.faults.calls(Operation::Commit);
     completed(p.run(&code(json!([{"set": ["x", 1]}]))));
     assert_eq!(house.house.faults.calls(Operation::Commit) - before, 1);

@@ -5,7 +5,7 @@ use session::{CollectionOptions, ExecutionState, Retention};
 
 use crate::js_harness::{JsHarness, code, completed, local, named};
 
-/// A megabyte with content of its own.
+/// Returns a program that stores a megabyte which no other call stores.
 fn fills(n: usize) -> serde_json::Value {
     json!([{"set": [format!("x{n}"), format!("{n:02}").repeat(500_000)]}])
 }

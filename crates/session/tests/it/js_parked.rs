@@ -25,7 +25,7 @@ fn printed(p: &Process, ran: &Execution) -> String {
     p.block(p.service.execution_output(&local(), &ran.id.to_string(), &asked)).unwrap().data
 }
 
-/// The number of commits during the work.
+/// Counts the commits during the work.
 fn commits<T>(house: &JsHarness, work: impl FnOnce() -> T) -> (u64, T) {
     let before = house.house.faults.calls(Operation::Commit);
     let done = work();

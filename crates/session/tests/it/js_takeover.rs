@@ -66,7 +66,7 @@ fn two_simultaneous_takeovers_end_the_run_once_and_send_once() {
         house.time.advance(Duration::from_secs(2));
         let (one, other) = (house.process(), house.process());
         assert_eq!((one.resume(), other.resume()), (1, 1));
-        // In turns, or one after the other.
+        // The clocks of both processes advance in turns.
         for _ in 0..20 {
             one.rest(wait / 20);
             other.rest(wait / 20);

@@ -86,7 +86,7 @@ fn another_process_can_cancel_a_run() {
     running(one.run(detached(THREE)));
     one.block(house.upstream.arrived(2));
     assert!(running(two.ask("cancel(s0_o1)")).stopping);
-    // The owner learns of it with the next heartbeat.
+    // The owner reads the cancellation with its next heartbeat.
     one.rest(6);
     gate.notify_one();
     let ended = finished(one.ask("wait(s0_o1)"));

@@ -17,7 +17,7 @@ fn demo() -> Arc<Catalog> {
     Arc::new(catalog::read("demo.yaml", include_str!("../../../../catalogs/demo.yaml")).unwrap())
 }
 
-/// The same API under another name and origin.
+/// Returns the demo's catalog under another name and origin.
 fn other() -> Arc<Catalog> {
     let text = include_str!("../../../../catalogs/demo.yaml").replace("catalog: demo", "catalog: other");
     let text = text.replace("http://demo.localhost/api", "http://other.localhost/other");

@@ -30,7 +30,7 @@ impl<S: Send + Sync> FromRequestParts<S> for AnswerFormat {
     }
 }
 
-/// Returns the known format with the highest weight (RFC 9110 section 12.5.1). The first of several wins.
+/// Returns the known format with the highest weight (RFC 9110 section 12.5.1). Of several with that weight the first is returned.
 fn preferred_format(accept: &str) -> Option<AnswerFormat> {
     let mut best: Option<(f32, AnswerFormat)> = None;
     let mut has_ranges = false;

@@ -220,7 +220,7 @@ fn read_arguments<C: ToolCall>(arguments: JsonObject) -> Result<C, Error> {
 }
 
 impl ToolAnswer {
-    /// An answer as text. A text that is longer than hosts show is cut.
+    /// Returns an answer that is only text. A text that is longer than hosts show is cut.
     fn text_only(text: String) -> Self {
         let result = CallToolResult::success(vec![ContentBlock::text(text::capped(text))]);
         Self { result, task: None, withdrawn: false }

@@ -41,7 +41,7 @@ fn made(case: &testkit::golden::Case) -> Scope {
     let taught = all.filter(|(_, entity)| wanted.as_ref().is_none_or(|w| w.contains(&entity.as_str())));
     let seeds: Vec<Seed> = taught.map(|(catalog, entity)| Seed::new(catalog, entity)).collect();
     let mut ask = teach::TeachRequest::all(&seeds);
-    // An intent that mentions nothing.
+    // An empty intent mentions nothing, so no write is taught.
     ask.intent = (case.attribute("writes") == Some("untaught")).then_some("");
     let mut scope = Ledger::default().extend(&catalogs, &ask).unwrap().ledger.scope(&catalogs);
     scope.now = Some(NOW);

@@ -95,7 +95,7 @@ impl Harness {
         self.sent().iter().filter(|sent| sent.contains(&format!("\"{text}\""))).count()
     }
 
-    /// The idempotency keys of the effects with this text.
+    /// Returns the idempotency keys of the effects with this text.
     pub fn keys(&self, text: &str) -> Vec<String> {
         let calls = self.upstream.calls().into_iter().filter(|call| body(call).to_string().contains(text));
         let key = |call: ports::upstream::Call| {

@@ -98,7 +98,7 @@ pub fn timer(ms: u64) -> Value {
     json!({"await": [Call::Timer { ms }]})
 }
 
-/// A program of the tiny engine, outside of any session.
+/// Returns a request to run a program of the tiny engine, outside of any session.
 pub fn code(program: Value) -> RunJsRequest {
     RunJsRequest { code: program.to_string(), ..RunJsRequest::default() }
 }

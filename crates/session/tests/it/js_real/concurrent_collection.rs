@@ -119,7 +119,7 @@ impl MemoryService {
         self.tagged.lock().unwrap().remove(&heap);
     }
 
-    /// An entry of a session.
+    /// Picks an entry of a session's log.
     async fn index(&self, session: &str, dice: &mut Dice) -> Option<u64> {
         let log = self.service.session_log(&me(), &SessionTarget::Logical(session.to_owned())).await.unwrap();
         // Usually one of the newest entries, since older heaps are deleted.

@@ -2,7 +2,6 @@
 //! Invariants: a request that can be read is answered with 200 and `data`, `errors` or both; each error has a code in its extensions.
 //! A query reads one version of the store from its first field to its last. The work of one operation is bounded.
 
-mod connection;
 mod error;
 mod execution;
 mod limits;
