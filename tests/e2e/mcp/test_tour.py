@@ -297,6 +297,12 @@ async def test_read_artifact_reads_a_portion_with_the_requested_fields(client, f
     assert part[-3:] == ["number", "41", "42"], part
 
 
+async def test_read_artifact_refuses_each_unknown_field(client, flow):
+    for fields in (["nmber"], ["number", "nmber"], ["number", "title", "nmber"]):
+        refused = await client.call_tool("read_artifact", {"uri": flow.uri, "fields": fields})
+        assert refused.is_error and "no field `nmber`; one of: " in refused.content[0].text, f"{fields}: {refused.content[0].text[:200]}"
+
+
 async def test_a_long_portion_is_cut_at_40_000_characters_and_says_so(client, flow):
     ran = await client.call_tool("plasm_run", {"logical_session_ref": "s0", "program": "Ticket"})
     flow.uri = ran.meta["plasm"]["steps"][0]["artifact_uri"]

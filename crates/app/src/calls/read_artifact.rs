@@ -47,8 +47,8 @@ impl Call for ReadArtifact {
         }
         let content = match app.service().resource(caller, &self.uri).await? {
             Resource::Artifact(artifact) => {
-                let mut columns = artifact.returns.iter().map(|returned| &returned.columns);
                 for field in self.fields.iter().flatten() {
+                    let mut columns = artifact.returns.iter().map(|returned| &returned.columns);
                     if let Some(known) = columns.find(|columns| !columns.contains(field)) {
                         let known = known.join(", ");
                         let message = format!("no field `{}`; one of: {known}", base::printable(field, 80));

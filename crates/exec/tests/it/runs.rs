@@ -143,7 +143,7 @@ async fn each_reference_is_read_once_and_rows_keep_their_order() {
 async fn a_malformed_answer_is_an_error_with_its_position() {
     for (body, message) in [
         (b"not json".to_vec(), "not JSON"),
-        (b"{\"key\": 7}".to_vec(), "Project.key: expected string, ids 7"),
+        (b"{\"key\": 7}".to_vec(), "Project.key: expected string, found 7"),
         (b"{}".to_vec(), "has no `key`"),
         (b"[]".to_vec(), "no rows"),
         ("[".repeat(10_000).into_bytes(), "deeper than"),
