@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
+use testkit::raw_http::RawClient;
+use tokio::net::TcpListener;
 
 use crate::served::{Served, world};
 
@@ -207,10 +209,12 @@ async fn another_method_is_a_405_that_names_the_allowed_ones() {
 
 #[tokio::test]
 async fn the_former_store_answers_that_it_is_gone() {
-    let served = Served::start().await;
-    let message = refusal(&served, "/graphql", 410, "api_gone").await;
-    assert!(message.contains("open a session with the catalog `demo`"), "{message}");
-    let reply =
-        served.ask("POST /graphql", &[("content-type", "application/json")], b"{\"query\": \"{me{id}}\"}").await;
-    assert_eq!((reply.status, reply.error_code()), (410, "api_gone".to_owned()));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let client = RawClient { address: listener.local_addr().unwrap() };
+    tokio::spawn(demo::serve(listener, std::future::pending()));
+    for target in ["GET /graphql", "POST /graphql"] {
+        let reply = client.ask(target, &[("content-type", "application/json")], b"{\"query\": \"{me{id}}\"}").await;
+        assert_eq!((reply.status, reply.error_code()), (410, "api_gone".to_owned()), "{target}");
+        assert!(reply.text().contains("open a session with the catalog `demo`"), "{}", reply.text());
+    }
 }
