@@ -32,7 +32,7 @@ pub fn write(root: &Path) -> Result<String> {
 pub fn page(tree: &Tree) -> String {
     let mut folders: BTreeMap<&str, Vec<(&str, String)>> = BTreeMap::new();
     let files = tree.files.iter().map(|file| (file.path.as_str(), file.text.as_str()));
-    let texts = tree.texts.iter().map(|(path, text)| (path.as_str(), text.as_str()));
+    let texts = tree.texts.iter().chain(&tree.scripts).map(|(path, text)| (path.as_str(), text.as_str()));
     for (path, text) in files.chain(texts) {
         if let Some((folder, name)) = path.rsplit_once('/')
             && let Some(entry) = entry(path, text)
@@ -73,8 +73,13 @@ fn crate_folder(folder: &str) -> &str {
 /// Returns the first sentence of the first comment, for kinds of files that have one.
 fn entry(path: &str, text: &str) -> Option<String> {
     let ending = path.rsplit('.').next().unwrap_or_default();
-    if !matches!(ending, "rs" | "h" | "c" | "js") {
+    // The words of discovery are data with a header.
+    let described = matches!(ending, "rs" | "h" | "c" | "js" | "mjs" | "py" | "sh") || path.ends_with("synonyms.txt");
+    if !described {
         return None;
+    }
+    if ending == "txt" {
+        return text.lines().next().map(|line| first_sentence(line.trim_start_matches('#').trim()));
     }
     let blocks = comments::blocks(path, text)?;
     let lines = blocks.first()?.lines.iter().map(|(_, line)| line.trim());

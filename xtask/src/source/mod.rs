@@ -19,6 +19,8 @@ pub struct Tree {
     pub files: Vec<SourceFile>,
     /// Text files under a `src` that are not Rust: path and text.
     pub texts: Vec<(String, String)>,
+    /// Sources in other languages that stand outside of `src`: path and text.
+    pub scripts: Vec<(String, String)>,
     /// The text of the root manifest.
     pub manifest: String,
     /// The text of ARCHITECTURE.md, if the tree has one.
@@ -55,7 +57,7 @@ pub struct Unparsed {
 impl Tree {
     pub fn read(root: &Path) -> anyhow::Result<Tree> {
         let mut paths = BTreeSet::new();
-        for top in ["crates", "xtask", "tests", "benches", "fuzz"] {
+        for top in ["crates", "xtask", "tests", "benches", "fuzz", "scripts"] {
             walk(root, top, &mut paths)?;
         }
         let manifest = std::fs::read_to_string(root.join("Cargo.toml")).context("Cargo.toml cannot be read")?;
@@ -85,8 +87,10 @@ impl Tree {
     fn add(&mut self, path: String, text: String) {
         if path.ends_with(".rs") {
             self.files.push(SourceFile::new(path, text));
-        } else {
+        } else if crate_of(&path).1 {
             self.texts.push((path, text));
+        } else {
+            self.scripts.push((path, text));
         }
     }
 
@@ -229,11 +233,16 @@ fn walk(root: &Path, folder: &str, paths: &mut BTreeSet<String>) -> anyhow::Resu
             if !matches!(name.as_str(), "target" | "node_modules") {
                 walk(root, &path, paths)?;
             }
-        } else if name.ends_with(".rs") || crate_of(&path).1 {
+        } else if name.ends_with(".rs") || crate_of(&path).1 || is_script(&name) {
             paths.insert(path);
         }
     }
     Ok(())
+}
+
+/// Returns whether a file outside of `src` is source code in another language than Rust.
+fn is_script(name: &str) -> bool {
+    [".c", ".h", ".js", ".mjs", ".py", ".sh"].iter().any(|ending| name.ends_with(ending))
 }
 
 #[cfg(test)]
