@@ -6,14 +6,14 @@ Invariant: every request has a timeout; only the standard library is used.
 import http.client
 import json
 from dataclasses import dataclass
+from pathlib import Path
 
+GOLDEN_TOOLS = Path(__file__).parents[2] / "wire" / "tools.case"
 MODERN = "2026-07-28"
 LEGACY = ("2025-03-26", "2025-06-18", "2025-11-25")
 JSON_OR_EVENTS = "application/json, text/event-stream"
-TOOL_NAMES = ["plasm_context", "discover_capabilities", "plasm", "plasm_run", "read_artifact", "list_registry"]
-TOOL_NAMES += ["run_js", "get_execution", "get_execution_output", "cancel_execution", "list_executions", "list_sessions"]
-TOOL_NAMES += ["list_session_snapshots", "get_heap_tags", "set_heap_tags", "delete_heap_tags", "query_heaps_by_tags"]
-TOOL_NAMES += ["fork_session", "promote_session", "rewind_session", "diff_heaps"]
+# The names of all tools, in order: the first case of the golden file, so that the list is kept in one place.
+TOOL_NAMES = GOLDEN_TOOLS.read_text().split("---\n", 1)[1].split("===", 1)[0].split()
 
 
 @dataclass

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from lib.client import TOOL_NAMES
 from lib.server import TOKAMAK, TOOLS
 
 PLACES = ["http modern", "stdio modern", "http legacy", "stdio legacy"]
@@ -26,7 +27,7 @@ TITLES += [f"http {era}: a connected client goes on with its refs after kill -9"
 def outcomes():
     """The outcome of each check by its title: `ok`, or what failed."""
     node = TOOLS / "e2e-node" / "node_modules" / "node" / "bin" / "node"
-    environment = {**os.environ, "TOKAMAK": TOKAMAK, "TOOLS": str(TOOLS)}
+    environment = {**os.environ, "TOKAMAK": TOKAMAK, "TOOLS": str(TOOLS), "TOOL_NAMES": " ".join(TOOL_NAMES)}
     command = [node, Path(__file__).with_name("typescript.mjs")]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment, check=False)
     assert ended.returncode == 0, f"exit {ended.returncode}: {ended.stderr[-1000:]}"

@@ -8,12 +8,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 
-const TOOL_NAMES =
-  "plasm_context discover_capabilities plasm plasm_run read_artifact list_registry run_js get_execution get_execution_output " +
-  "cancel_execution list_executions list_sessions list_session_snapshots get_heap_tags set_heap_tags delete_heap_tags " +
-  "query_heaps_by_tags fork_session promote_session rewind_session diff_heaps";
-
-const { TOKAMAK, TOOLS } = process.env;
+// TOOL_NAMES holds the names of all tools, in order, separated by spaces.
+const { TOKAMAK, TOOLS, TOOL_NAMES } = process.env;
 const installed = createRequire(join(TOOLS, "e2e-node", "package.json"));
 const { Client, StreamableHTTPClientTransport } = installed("@modelcontextprotocol/client");
 const { StdioClientTransport } = installed("@modelcontextprotocol/client/stdio");

@@ -20,6 +20,15 @@ fn golden_wire() {
     });
 }
 
+/// Without its case, neither the text of a tool nor its tokens (`cargo xtask tokens`) would be watched.
+#[test]
+fn every_tool_has_a_case() {
+    let cases = testkit::golden::cases("../../tests/wire");
+    for name in names(ToolSet::All).lines() {
+        assert!(cases.iter().any(|case| case.input == name), "tests/wire/tools.case has no case for `{name}`");
+    }
+}
+
 fn names(set: ToolSet) -> String {
     let tools = server::tool_list(set);
     let names: Vec<&str> = tools.as_array().into_iter().flatten().filter_map(|tool| tool["name"].as_str()).collect();
