@@ -8,7 +8,7 @@ use std::sync::Arc;
 use lang::scope::Scope;
 use teach::{Ledger, Seed};
 
-/// 2026-11-15T12:30:45.678Z, a Sunday.
+/// The time of every session: 2026-11-15T12:30:45.678Z, a Sunday.
 const NOW: base::Timestamp = base::Timestamp(1_794_745_845_678);
 
 thread_local! {
@@ -42,7 +42,7 @@ fn teach_session(case: &testkit::golden::Case) -> Scope {
         all_entities.filter(|(_, entity)| listed_entities.as_ref().is_none_or(|l| l.contains(&entity.as_str())));
     let seeds: Vec<Seed> = taught_entities.map(|(catalog, entity)| Seed::new(catalog, entity)).collect();
     let mut request = teach::TeachRequest::all(&seeds);
-    // An empty intent mentions nothing, so no write is taught.
+    // Writes are taught if the intent mentions them, and an empty intent mentions nothing.
     request.intent = (case.attribute("writes") == Some("untaught")).then_some("");
     let mut scope = Ledger::default().extend(&catalogs, &request).unwrap().ledger.scope(&catalogs);
     scope.now = Some(NOW);

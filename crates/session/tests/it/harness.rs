@@ -17,7 +17,7 @@ use testkit::memory::{CountingEntropy, ManualClock, MemoryBlobs, MemoryStore};
 use testkit::upstream::{Rule, ScriptedUpstream};
 use tokio::sync::Notify;
 
-/// 2026-01-01T23:59:30Z.
+/// The first time of every harness: 2026-01-01T23:59:30Z, half a minute before the date changes.
 pub const START: Timestamp = Timestamp(1_767_311_970_000);
 /// A program with three effects, each with an idempotency key.
 pub const OPEN_THREE_TICKETS: &str = r#"["one", "two", "three"] => Ticket.open(project="OPS", title="{{ _ }}")"#;

@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use session::{Execution, ExecutionIdCell, ExecutionState, RunJsRequest};
 use testkit::faults::{Fault, Operation};
 
-use crate::harness;
 use crate::js_fast_path::{increment_request, log_entries, open_run_count};
 use crate::js_harness::{JsHarness, Process, completed_value, expect_completed, local_caller, timer_step};
 
@@ -48,7 +47,7 @@ fn an_unanswered_run_is_cancelled_whether_stored_or_not_and_moves_no_head() {
     for (case, program, wait_ms, after) in cases {
         let harness = JsHarness::new();
         let process = harness.process();
-        process.block_on(harness::open_session(&process.service));
+        process.open_session();
         let before = expect_completed(process.run(&increment_request(&[])));
         process.run_and_cancel(RunJsRequest { wait_ms: Some(wait_ms), ..increment_request(&program) }, after);
         let states: Vec<ExecutionState> = process.executions().iter().map(|run| run.state).collect();
@@ -56,11 +55,7 @@ fn an_unanswered_run_is_cancelled_whether_stored_or_not_and_moves_no_head() {
         process.run_for_ms(20_000);
         assert_eq!(process.executions()[0].state, ExecutionState::Cancelled, "{case}");
         assert_eq!(log_entries(&process), [(0, before.heap.unwrap())], "{case}");
-        assert_eq!(
-            completed_value(&expect_completed(process.run(&increment_request(&[])))),
-            json!(2),
-            "{case}: the head has not moved"
-        );
+        assert_eq!(process.run_to_value(&increment_request(&[])), json!(2), "{case}: the head has not moved");
         assert_eq!(open_run_count(&harness, &process), 0, "{case}");
     }
 }
@@ -69,11 +64,11 @@ fn an_unanswered_run_is_cancelled_whether_stored_or_not_and_moves_no_head() {
 fn a_cancelled_run_leaves_the_queue_and_the_others_continue() {
     let harness = JsHarness::new();
     let process = harness.process();
-    process.block_on(harness::open_session(&process.service));
+    process.open_session();
     let first =
         process.run(&RunJsRequest { wait_ms: Some(0), ..increment_request(&[json!({"spin": 3_000})]) }).unwrap();
     process.run_and_cancel(increment_request(&[]), 500);
-    assert_eq!(completed_value(&expect_completed(process.run(&increment_request(&[])))), json!(2));
+    assert_eq!(process.run_to_value(&increment_request(&[])), json!(2));
     let states: Vec<ExecutionState> = process.executions().iter().map(|run| run.state).collect();
     assert_eq!(states, [ExecutionState::Completed, ExecutionState::Cancelled, ExecutionState::Completed]);
     assert_eq!(completed_value(&process.execution(&first.id.to_string())), json!(1));
@@ -84,7 +79,7 @@ fn a_cancelled_run_leaves_the_queue_and_the_others_continue() {
 fn a_disconnected_run_continues_and_an_ended_one_stays_ended() {
     let harness = JsHarness::new();
     let process = harness.process();
-    process.block_on(harness::open_session(&process.service));
+    process.open_session();
     process.run_and_disconnect(&increment_request(&[json!({"spin": 60})]), 20);
     process.run_and_disconnect(&increment_request(&[json!({"spin": 1_000})]), 500);
     process.run_for_ms(5_000);
@@ -103,7 +98,7 @@ fn a_cancelled_run_is_not_restarted_when_another_process_moved_its_session() {
     let harness = JsHarness::new();
     let process = harness.process();
     let other = harness.process();
-    process.block_on(harness::open_session(&process.service));
+    process.open_session();
     let id_cell = ExecutionIdCell::default();
     let user = local_caller();
     let request = RunJsRequest { id_cell: Some(id_cell.clone()), ..increment_request(&[json!({"spin": 80})]) };
@@ -127,7 +122,7 @@ fn a_cancelled_run_is_not_restarted_when_another_process_moved_its_session() {
 fn a_cancel_is_retried_while_the_storage_fails() {
     let harness = JsHarness::new();
     let process = harness.process();
-    process.block_on(harness::open_session(&process.service));
+    process.open_session();
     expect_completed(process.run(&increment_request(&[])));
     let id_cell = ExecutionIdCell::default();
     let user = local_caller();

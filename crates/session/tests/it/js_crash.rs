@@ -12,8 +12,8 @@ use testkit::upstream::Rule;
 
 use crate::harness::{self, commit_request};
 use crate::js_harness::{
-    self, JsHarness, Process, completed_value, expect_completed, local_caller, logical_request, script_request,
-    timer_step, unawaited_request,
+    JsHarness, Process, completed_value, expect_completed, local_caller, logical_request, named_request,
+    script_request, timer_step, unawaited_request,
 };
 
 const OPEN_TICKET: &str = r#"Ticket.open(project="OPS", title="from code")"#;
@@ -39,7 +39,7 @@ fn check_session(process: &Process, session: &SessionTarget) -> usize {
         }
         assert_eq!(lineage.head, log.last().map(|entry| entry.output_heap));
         for entry in &log {
-            // Read through the engine, which verifies the heap.
+            // The comparison reads the heap through the engine, which verifies it.
             let key = entry.output_heap.to_string();
             process.service.diff_heaps(&local_caller(), &key, &key).await.unwrap();
         }
@@ -51,7 +51,7 @@ fn check_session(process: &Process, session: &SessionTarget) -> usize {
 fn a_run_whose_process_died_continues_in_another() {
     let harness = JsHarness::new();
     let process = harness.process();
-    process.block_on(harness::open_session(&process.service));
+    process.open_session();
     let program = json!([{"set": ["a", 1]}, {"print": "one\n"}, timer_step(10_000), {"add": ["a", 1]}, {"print": "two\n"}, timer_step(10_000), {"add": ["a", 1]}]);
     let execution = process.run(&RunJsRequest { wait_ms: Some(12_000), ..logical_request("s0", program) }).unwrap();
     let queued =
@@ -91,7 +91,7 @@ fn a_deadline_keeps_running_while_no_process_owns_the_run() {
     assert_eq!(process.resume_runs(), 1);
     process.run_for_ms(10);
     assert_eq!(process.execution(&execution.id.to_string()).state, ExecutionState::TimedOut);
-    expect_completed(process.run(&js_harness::named_request("n", json!([]))));
+    expect_completed(process.run(&named_request("n", json!([]))));
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn a_script_gets_the_rows_of_a_program() {
     let harness = JsHarness::new();
     add_people_list(&harness);
     let process = harness.process();
-    process.block_on(harness::open_session(&process.service));
+    process.open_session();
     let execution = expect_completed(process.run(&logical_request("s0", json!([plasm_step("Person[name]")]))));
     let answer = completed_value(&execution)[0].clone();
     assert_eq!(answer["rows"], json!([{"name": "Ada"}]), "{answer}");
@@ -126,7 +126,7 @@ fn a_script_gets_the_rows_of_a_program() {
 fn a_write_by_a_script_waits_for_an_approval_across_a_restart() {
     let harness = JsHarness::new();
     let process = harness.process();
-    process.block_on(harness::open_session(&process.service));
+    process.open_session();
     let program = json!([{"set": ["x", 1]}, plasm_step(OPEN_TICKET), {"get": "x"}]);
     let execution = process.run(&RunJsRequest { timeout_ms: Some(500_000), ..logical_request("s0", program) }).unwrap();
     assert_eq!(execution.state, ExecutionState::WaitingReview);
@@ -151,10 +151,10 @@ fn a_write_by_a_script_waits_for_an_approval_across_a_restart() {
 fn the_answer_of_an_approved_write_survives_a_crash_without_a_second_write() {
     let harness = JsHarness::new();
     let process = harness.process();
-    process.block_on(harness::open_session(&process.service));
+    process.open_session();
     let program = json!([plasm_step(OPEN_TICKET), timer_step(10_000), {"set": ["done", true]}, {"get": "done"}]);
     let execution = process.run(&logical_request("s0", program)).unwrap();
-    // Approved in another process while this one is stopped.
+    // The write is approved in another process while this one is stopped.
     let other = harness.process();
     harness::expect_finished(other.block_on(other.service.run(&local_caller(), &commit_request("pc0"))));
     drop(process);
@@ -172,7 +172,7 @@ fn writes_allowed_without_a_review_are_done_once() {
     let mut harness = JsHarness::new();
     harness.settings = JsSettings { writes_without_review: true, ..harness.settings };
     let process = harness.process();
-    process.block_on(harness::open_session(&process.service));
+    process.open_session();
     let execution = process
         .run(&RunJsRequest {
             wait_ms: Some(1_000),
@@ -187,7 +187,7 @@ fn writes_allowed_without_a_review_are_done_once() {
     assert_eq!(harness.memory.times_sent("from code"), 1);
 }
 
-/// All commits from the nth one fail, as if the process had crashed there. Then another process continues.
+/// All commits fail from a certain one on, as if the process had crashed there. Then another process continues.
 #[test]
 fn a_write_by_a_script_happens_once_after_a_crash_at_any_commit() {
     let add_comment = r#"Comment.add(ticket=Ticket(project="OPS", number=1), text="from code")"#;
@@ -197,7 +197,7 @@ fn a_write_by_a_script_happens_once_after_a_crash_at_any_commit() {
         let mut harness = JsHarness::new();
         harness.settings = JsSettings { writes_without_review: true, ..harness.settings };
         let process = harness.process();
-        process.block_on(harness::open_session(&process.service));
+        process.open_session();
         expect_completed(process.run(&logical_request("s0", json!([{"set": ["before", 1]}]))));
         for nth in first_failure..first_failure + 100 {
             harness.memory.faults.fail(Operation::Commit, nth, Fault::Unavailable);
@@ -251,7 +251,7 @@ fn fetch_reaches_only_allowed_origins_and_an_interrupted_write_is_unknown() {
         (json!(200), json!("aGVsbG8="))
     );
     assert_eq!(
-        completed_value(&expect_completed(process.run(&script_request(fetch("https://api.example.com/x", "POST"))))),
+        process.run_to_value(&script_request(fetch("https://api.example.com/x", "POST"))),
         completed_value(&execution)
             .as_array()
             .map(|_| json!([{"url": "https://api.example.com/x", "status": 200, "headers": [], "body": "aGVsbG8="}]))
@@ -288,7 +288,7 @@ fn a_crash_at_any_commit_keeps_every_answered_run_and_adds_none() {
         for (nth, wait_ms) in (1..=5).flat_map(|nth| [(nth, 8), (nth, 2_000)]) {
             let harness = JsHarness::new();
             let process = harness.process();
-            process.block_on(harness::open_session(&process.service));
+            process.open_session();
             expect_completed(process.run(&logical_request("s0", json!([{"set": ["n", 0]}]))));
             let before = harness.memory.faults.calls(Operation::Commit);
             harness.memory.faults.fail(Operation::Commit, nth, fault);
@@ -330,7 +330,7 @@ fn a_run_ends_correctly_after_a_crash_at_any_moment() {
         let harness = JsHarness::new();
         add_people_list(&harness);
         let process = harness.process();
-        process.block_on(harness::open_session(&process.service));
+        process.open_session();
         let read = Call::Plasm { program: "Person[name]".to_owned() };
         let calls: Vec<Call> = (0..5).map(|n| Call::Timer { ms: 10 + n }).chain([read]).collect();
         let step = json!({"await": calls});
@@ -400,7 +400,7 @@ fn two_processes_take_turns_in_one_session() {
     let harness = JsHarness::new();
     let process = harness.process();
     let other = harness.process();
-    process.block_on(harness::open_session(&process.service));
+    process.open_session();
     let add_and_wait = |process: &Process, wait: u64| {
         process
             .run(&RunJsRequest {
@@ -420,10 +420,7 @@ fn two_processes_take_turns_in_one_session() {
     let values: Vec<Value> = ids.iter().map(|id| completed_value(&process.execution(&id.to_string()))).collect();
     // The values of these runs are answers of timers. The count is in the heap.
     assert_eq!(values.len(), 4);
-    assert_eq!(
-        completed_value(&expect_completed(process.run(&logical_request("s0", json!([{"get": "n"}]))))),
-        json!(4)
-    );
+    assert_eq!(process.run_to_value(&logical_request("s0", json!([{"get": "n"}]))), json!(4));
     assert_eq!(check_session(&process, &SessionTarget::Logical("s0".into())), 5);
 }
 
@@ -437,7 +434,7 @@ fn a_cancel_from_another_process_takes_effect() {
     other.block_on(other.service.cancel_execution(&local_caller(), &execution.id.to_string())).unwrap();
     process.run_for_ms(2_000);
     // The cancelled run does not block the session.
-    expect_completed(process.run(&js_harness::named_request("n", json!([{"set": ["x", 1]}]))));
+    expect_completed(process.run(&named_request("n", json!([{"set": ["x", 1]}]))));
     assert_eq!(process.execution(&execution.id.to_string()).state, ExecutionState::Cancelled);
 }
 
@@ -446,7 +443,7 @@ fn a_damaged_heap_is_reported_and_the_head_stays() {
     for damage in ["truncated", "changed", "swapped", "gone"] {
         let harness = JsHarness::new();
         let process = harness.process();
-        process.block_on(harness::open_session(&process.service));
+        process.open_session();
         let first = expect_completed(process.run(&logical_request("s0", json!([{"set": ["x", 1]}])))).heap.unwrap();
         let head = expect_completed(process.run(&logical_request("s0", json!([{"set": ["y", 2]}])))).heap.unwrap();
         let rows = harness.memory.store.rows();
@@ -489,7 +486,7 @@ fn large_heaps_are_blobs_and_a_damaged_blob_is_reported() {
     let blob = harness.memory.blobs.digests().into_iter().find(|digest| *digest != guest).unwrap();
     let read_big = RunJsRequest { heap: Some(heap.to_string()), ..script_request(json!([{"get": "big"}])) };
     process.engine.forget();
-    assert_eq!(completed_value(&expect_completed(process.run(&read_big))).as_str().unwrap().len(), 100_000);
+    assert_eq!(process.run_to_value(&read_big).as_str().unwrap().len(), 100_000);
     harness.memory.blobs.damage(&blob);
     process.engine.forget();
     let execution = process.run(&read_big).unwrap();
@@ -510,7 +507,7 @@ fn a_heap_of_an_older_engine_runs_on_that_engine() {
     let info =
         process.block_on(process.service.heap_info(&local_caller(), &execution.heap.unwrap().to_string())).unwrap();
     assert_eq!(info.engine, base::Digest::of(b"a tiny engine"));
-    // If its program is lost, the error names it.
+    // Without the program of the old engine, the error names that engine.
     harness.memory.blobs.remove(&base::Digest::of(b"a tiny engine"));
     let process = harness.process_with(TinyScripts::build("a tiny engine of the release after"));
     let execution = process.run(&RunJsRequest { heap: Some(heap.to_string()), ..script_request(json!([])) }).unwrap();
@@ -523,7 +520,7 @@ fn long_chains_are_merged_and_steps_stay_small() {
     let mut harness = JsHarness::new();
     harness.settings.links = 8;
     let process = harness.process();
-    process.block_on(harness::open_session(&process.service));
+    process.open_session();
     for _ in 0..40 {
         expect_completed(process.run(&logical_request("s0", json!([{"add": ["n", 1]}]))));
         process.run_for_ms(1);
@@ -543,8 +540,5 @@ fn long_chains_are_merged_and_steps_stay_small() {
     assert!(links.iter().filter(|links| **links == 1).count() >= 4);
     drop(process);
     let process = harness.process();
-    assert_eq!(
-        completed_value(&expect_completed(process.run(&logical_request("s0", json!([{"get": "n"}]))))),
-        json!(40)
-    );
+    assert_eq!(process.run_to_value(&logical_request("s0", json!([{"get": "n"}]))), json!(40));
 }

@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 use session::{Execution, ExecutionState, RunJsRequest, SessionTarget};
 use testkit::faults::{Fault, Operation};
 
-use crate::harness;
 use crate::js_harness::{
     JsHarness, Process, completed_value, expect_completed, local_caller, logical_request, script_request,
 };
@@ -44,7 +43,7 @@ pub fn log_entries(process: &Process) -> Vec<(u64, Digest)> {
 fn a_short_run_takes_one_commit_with_the_same_rows_as_a_long_one() {
     let harness = JsHarness::new();
     let process = harness.process();
-    process.block_on(harness::open_session(&process.service));
+    process.open_session();
     expect_completed(process.run(&increment_request(&[])));
     let before = harness.memory.faults.calls(Operation::Commit);
     let execution = expect_completed(process.run(&increment_request(&[])));
@@ -75,7 +74,7 @@ fn a_fault_at_the_only_commit_leaves_a_run_that_ended_once_or_none() {
         for nth in 1..=3 {
             let harness = JsHarness::new();
             let process = harness.process();
-            process.block_on(harness::open_session(&process.service));
+            process.open_session();
             expect_completed(process.run(&increment_request(&[])));
             for later_commit in 0..nth {
                 harness.memory.faults.fail(Operation::Commit, 1 + later_commit, fault);
@@ -93,11 +92,7 @@ fn a_fault_at_the_only_commit_leaves_a_run_that_ended_once_or_none() {
                 assert_eq!(stored.map(completed_value), Some(json!(2)), "{fault:?} {nth}");
             }
             assert_eq!(log_entries(&process).len(), all.len(), "{fault:?} {nth}");
-            assert_eq!(
-                completed_value(&expect_completed(process.run(&increment_request(&[])))),
-                json!(all.len() + 1),
-                "{fault:?} {nth}"
-            );
+            assert_eq!(process.run_to_value(&increment_request(&[])), json!(all.len() + 1), "{fault:?} {nth}");
             assert_eq!(open_run_count(&harness, &process), 0);
         }
     }
@@ -109,7 +104,7 @@ fn a_session_that_another_process_changed_gets_both_runs() {
         let harness = JsHarness::new();
         let process = harness.process();
         let other = harness.process();
-        process.block_on(harness::open_session(&process.service));
+        process.open_session();
         expect_completed(process.run(&increment_request(&[])));
         let own_request = increment_request(&[json!({"spin": own_ms})]);
         let other_request = increment_request(&[json!({"spin": other_ms})]);
@@ -123,7 +118,7 @@ fn a_session_that_another_process_changed_gets_both_runs() {
         assert_eq!(values, [2, 3], "{own_ms} {other_ms}");
         let log = log_entries(&process);
         assert_eq!(log.iter().map(|(index, _)| *index).collect::<Vec<_>>(), [0, 1, 2]);
-        assert_eq!(completed_value(&expect_completed(process.run(&increment_request(&[])))), json!(4));
+        assert_eq!(process.run_to_value(&increment_request(&[])), json!(4));
         assert_eq!(open_run_count(&harness, &process), 0);
     }
 }
@@ -132,7 +127,7 @@ fn a_session_that_another_process_changed_gets_both_runs() {
 fn a_long_run_is_stored_while_active_and_can_be_finished_by_another_process() {
     let harness = JsHarness::new();
     let process = harness.process();
-    process.block_on(harness::open_session(&process.service));
+    process.open_session();
     let request = increment_request(&[json!({"spin": 5_000})]);
     let user = local_caller();
     // The caller disconnects after half a second, and then the process dies.
@@ -163,7 +158,7 @@ fn a_long_run_whose_session_changed_restarts_at_once_with_its_full_time() {
     let harness = JsHarness::new();
     let process = harness.process();
     let other = harness.process();
-    process.block_on(harness::open_session(&process.service));
+    process.open_session();
     let request = RunJsRequest { timeout_ms: Some(6_000), ..increment_request(&[json!({"spin": 5_000})]) };
     let short_request = increment_request(&[json!({"spin": 20})]);
     let user = local_caller();
@@ -185,7 +180,7 @@ fn simultaneous_runs_are_bounded_and_each_is_answered_in_time() {
     let mut harness = JsHarness::new();
     harness.settings.queue = 5;
     let process = harness.process();
-    process.block_on(harness::open_session(&process.service));
+    process.open_session();
     let request = RunJsRequest { wait_ms: Some(400), ..increment_request(&[json!({"spin": 90})]) };
     let user = local_caller();
     let answers = process.block_on(async {

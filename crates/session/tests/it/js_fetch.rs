@@ -8,10 +8,7 @@ use serde_json::{Value, json};
 use session::{ExecutionState, FetchRule, ForkRequest, RunJsRequest};
 use testkit::upstream::Rule;
 
-use crate::harness;
-use crate::js_harness::{
-    JsHarness, Process, completed_value, expect_completed, local_caller, logical_request, script_request,
-};
+use crate::js_harness::{JsHarness, Process, expect_completed, local_caller, logical_request, script_request};
 
 const API: &str = "https://api.example.com/x";
 
@@ -111,16 +108,13 @@ fn a_rule_of_another_tenant_is_not_revealed() {
 fn an_unpromoted_fork_sends_no_writes() {
     let harness = harness_with_fetch(json!(["https://api.example.com"]));
     let process = harness.process();
-    process.block_on(harness::open_session(&process.service));
+    process.open_session();
     let fork = ForkRequest { session: "s0".to_owned(), intent: "try it".to_owned(), at: None };
     process.block_on(process.service.fork_session(&local_caller(), &fork)).unwrap();
     let message = refusal_message(&process, &logical_request("s1", fetch_program("POST", API, &[])));
     assert!(message.contains("a fork") && message.contains("promote_session"), "{message}");
     assert!(harness.memory.upstream.calls().is_empty());
-    assert_eq!(
-        completed_value(&expect_completed(process.run(&logical_request("s1", fetch_program("GET", API, &[])))))[0]["status"],
-        json!(200)
-    );
+    assert_eq!(process.run_to_value(&logical_request("s1", fetch_program("GET", API, &[])))[0]["status"], json!(200));
     process.block_on(process.service.promote_session(&local_caller(), "s1")).unwrap();
     expect_completed(process.run(&logical_request("s1", fetch_program("POST", API, &[]))));
     assert_eq!(harness.memory.upstream.calls().len(), 2);

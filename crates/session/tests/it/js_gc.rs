@@ -13,7 +13,7 @@ use session::{
 use testkit::faults::{Fault, Operation};
 use testkit::tiny::TinyScripts;
 
-use crate::harness::{self, DeterministicRandom};
+use crate::harness::DeterministicRandom;
 use crate::js_harness::{
     JsHarness, Process, completed_value, expect_completed, local_caller, logical_request, named_request,
     script_request, timer_step, unawaited_request,
@@ -77,7 +77,7 @@ fn a_log_keeps_heaps_of_young_and_recent_entries_and_marks_the_others() {
     // Each heap is stored without a parent, so that none is kept by another.
     harness.settings.links = 1;
     let process = harness.process();
-    process.block_on(harness::open_session(&process.service));
+    process.open_session();
     let heaps: Vec<Digest> = (0..6)
         .map(|n| expect_completed(process.run(&logical_request("s0", increment_program(n)))).heap.unwrap())
         .collect();
@@ -116,10 +116,7 @@ fn a_log_keeps_heaps_of_young_and_recent_entries_and_marks_the_others() {
     harness.advance_hours(11 * 24);
     process.collect_all(&harness);
     assert_eq!(harness.stored_heaps().into_keys().collect::<Vec<_>>(), [heaps[5]]);
-    assert_eq!(
-        completed_value(&expect_completed(process.run(&logical_request("s0", json!([{"get": "n"}]))))),
-        json!(6)
-    );
+    assert_eq!(process.run_to_value(&logical_request("s0", json!([{"get": "n"}]))), json!(6));
 }
 
 /// A caller that saw a heap just before it was condemned may rely on the full grace period, however long the pass
@@ -129,7 +126,7 @@ fn a_pass_longer_than_the_grace_period_still_grants_it_in_full() {
     let mut harness = JsHarness::new();
     harness.retention = Retention { log_entries: 1, grace_hours: 1, ..Retention::default() };
     let process = harness.process();
-    process.block_on(harness::open_session(&process.service));
+    process.open_session();
     expect_completed(process.run(&logical_request("s0", increment_program(1))));
     expect_completed(
         process.run(&RunJsRequest { heap: Some(String::new()), ..logical_request("s0", increment_program(2)) }),
@@ -191,7 +188,7 @@ fn a_condemned_heap_that_is_used_again_is_retained_with_its_ancestors() {
     let mut harness = JsHarness::new();
     harness.retention = Retention { log_entries: 1, ..Retention::default() };
     let process = harness.process();
-    process.block_on(harness::open_session(&process.service));
+    process.open_session();
     let heaps: Vec<Digest> = (0..4)
         .map(|n| expect_completed(process.run(&logical_request("s0", increment_program(n)))).heap.unwrap())
         .collect();
@@ -269,7 +266,7 @@ fn a_parked_run_keeps_its_heap_even_while_its_process_is_dead() {
 fn a_session_expires_with_its_log_and_running_scripts_counts_as_use() {
     let harness = JsHarness::new();
     let process = harness.process();
-    process.block_on(harness::open_session(&process.service));
+    process.open_session();
     expect_completed(process.run(&logical_request("s0", increment_program(1))));
     expect_completed(process.run(&named_request("n", increment_program(2))));
     harness.advance_hours(300 * 24);
@@ -425,7 +422,7 @@ impl HeapModel {
                     require_heap: true,
                     ..script_request(json!([{"get": "n"}]))
                 };
-                assert_eq!(completed_value(&expect_completed(process.run(&request))), json!(n));
+                assert_eq!(process.run_to_value(&request), json!(n));
             }
         }
         live
@@ -439,7 +436,7 @@ fn after_random_actions_referenced_heaps_restore_and_all_others_are_collected() 
         harness.retention = Retention { log_entries: 3, heaps: 5, executions: 400, ..Retention::default() };
         harness.settings.links = 3 + seed as u32 % 4;
         let mut process = harness.process();
-        process.block_on(harness::open_session(&process.service));
+        process.open_session();
         let session = process.block_on(process.service.session_id(&local_caller(), "s0")).unwrap().to_string();
         let mut model = HeapModel {
             harness,
@@ -488,7 +485,7 @@ fn a_pass_interrupted_at_any_commit_leaves_no_dangling_reference() {
         let mut harness = JsHarness::new();
         harness.retention = Retention { log_entries: 2, ..Retention::default() };
         let process = harness.process();
-        process.block_on(harness::open_session(&process.service));
+        process.open_session();
         for n in 0..8 {
             expect_completed(process.run(&logical_request("s0", increment_program(n))));
         }
@@ -510,10 +507,7 @@ fn a_pass_interrupted_at_any_commit_leaves_no_dangling_reference() {
         other.collect_all(&harness);
         other.collect_all(&harness);
         assert_eq!(harness.stored_heaps().len(), 2, "{nth}");
-        assert_eq!(
-            completed_value(&expect_completed(other.run(&logical_request("s0", json!([{"get": "n"}]))))),
-            json!(2)
-        );
+        assert_eq!(other.run_to_value(&logical_request("s0", json!([{"get": "n"}]))), json!(2));
         assert_eq!(
             other
                 .execution(&expect_completed(other.run(&logical_request("s0", increment_program(1)))).id.to_string())

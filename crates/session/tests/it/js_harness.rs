@@ -12,7 +12,7 @@ use testkit::paced::{PacedClock, Processes, SharedTime};
 use testkit::tiny::TinyScripts;
 
 pub use crate::harness::local_caller;
-use crate::harness::{Harness, START, catalog};
+use crate::harness::{self, Harness, START, catalog};
 
 /// Everything that outlives the processes of a server with scripts, and the settings of the next process.
 pub struct JsHarness {
@@ -86,8 +86,18 @@ impl Process {
         self.block_on(async { tokio::time::sleep(Duration::from_millis(ms)).await });
     }
 
+    /// Opens `s0` of the local caller with all entities that the tests use.
+    pub fn open_session(&self) {
+        self.block_on(harness::open_session(&self.service));
+    }
+
     pub fn run(&self, request: &RunJsRequest) -> Result<Execution, Error> {
         self.block_on(self.service.run_js(&local_caller(), request))
+    }
+
+    /// Runs a script that must complete, and returns its value.
+    pub fn run_to_value(&self, request: &RunJsRequest) -> Value {
+        completed_value(&expect_completed(self.run(request)))
     }
 
     /// Takes over the runs of dead processes and returns their number.

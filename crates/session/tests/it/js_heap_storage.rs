@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 use session::{CollectionOptions, Execution, ExecutionState, Retention, RunJsRequest};
 use testkit::faults::Operation;
 
-use crate::harness;
 use crate::js_fast_path::{increment_request, log_entries};
 use crate::js_harness::{
     JsHarness, Process, completed_value, expect_completed, local_caller, named_request, script_request,
@@ -37,7 +36,7 @@ impl Process {
 fn harness_with_slow_blobs() -> (JsHarness, Process) {
     let harness = JsHarness::new();
     let process = harness.process();
-    process.block_on(harness::open_session(&process.service));
+    process.open_session();
     expect_completed(process.run(&increment_request(&[])));
     harness.memory.faults.slow(Operation::PutBlob, BLOB_WRITE_TIME);
     (harness, process)
@@ -75,10 +74,10 @@ fn a_run_whose_large_heap_is_being_stored_is_cancelled_at_once() {
         (process.execution(&execution.id.to_string()).state, log_entries(&process).len()),
         (ExecutionState::Cancelled, 1)
     );
-    assert_eq!(completed_value(&expect_completed(process.run(&increment_request(&[])))), json!(2));
+    assert_eq!(process.run_to_value(&increment_request(&[])), json!(2));
 }
 
-/// The blob is written once.
+/// The test also checks that the blob is written once.
 #[test]
 fn a_large_heap_is_stored_even_if_no_caller_waits() {
     let (harness, process) = harness_with_slow_blobs();
@@ -87,7 +86,7 @@ fn a_large_heap_is_stored_even_if_no_caller_waits() {
     assert_eq!((completed_value(&execution), harness.memory.faults.calls(Operation::PutBlob) - before), (json!(2), 1));
     assert!(took >= BLOB_WRITE_TIME && took < BLOB_WRITE_TIME + Duration::from_millis(200), "{took:?}");
     process.engine.forget();
-    assert_eq!(completed_value(&expect_completed(process.run(&increment_request(&[])))), json!(3));
+    assert_eq!(process.run_to_value(&increment_request(&[])), json!(3));
 }
 
 /// Returns a program that stores a megabyte which no other call stores.
@@ -125,7 +124,7 @@ fn a_tenant_at_its_heap_limit_starts_no_run_until_space_is_freed() {
     // Another process knows the usage too.
     let other = harness.process();
     assert_eq!(other.run(&script_request(json!([{"get": "n"}]))).unwrap_err().code(), "no_room");
-    // Collection measures the usage exactly and finds the free space.
+    // The collector stores the exact usage.
     for _ in 0..3 {
         harness.time.advance(Duration::from_secs(60));
         process.block_on(process.service.collect_garbage(CollectionOptions::default())).unwrap();
@@ -165,14 +164,11 @@ fn ancestors_are_loaded_only_if_they_are_not_in_memory() {
     let grandparent = expect_completed(process.run(&script_request(json!([{"set": ["x", 1]}])))).heap.unwrap();
     let parent = expect_completed(process.run(&run_on_heap(grandparent, json!([{"set": ["y", 2]}])))).heap.unwrap();
     let child = expect_completed(process.run(&run_on_heap(parent, json!([{"set": ["z", 3]}])))).heap.unwrap();
-    assert_eq!(
-        completed_value(&expect_completed(other.run(&run_on_heap(grandparent, json!([{"get": "x"}]))))),
-        json!(1)
-    );
+    assert_eq!(other.run_to_value(&run_on_heap(grandparent, json!([{"get": "x"}]))), json!(1));
     // The other process's engine still has this heap in memory.
     delete_heap_row(&harness, &process, grandparent);
     let sum = json!([{"add": ["x", 10]}, {"get": "x"}]);
-    assert_eq!(completed_value(&expect_completed(other.run(&run_on_heap(child, sum.clone())))), json!(11));
+    assert_eq!(other.run_to_value(&run_on_heap(child, sum.clone())), json!(11));
     // A process with an empty engine needs the whole chain, and reports the missing part.
     let execution = empty_process.run(&run_on_heap(child, sum)).unwrap();
     let error = execution.error.unwrap();

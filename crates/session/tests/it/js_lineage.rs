@@ -9,7 +9,7 @@ use testkit::upstream::Rule;
 
 use crate::harness::{self, commit_request, program_request};
 use crate::js_harness::{
-    self, JsHarness, Process, completed_value, expect_completed, local_caller, logical_request, timer_step,
+    JsHarness, Process, expect_completed, local_caller, logical_request, script_request, timer_step,
 };
 
 const OPEN_TICKET: &str = r#"Ticket.open(project="OPS", title="from a fork")"#;
@@ -26,7 +26,7 @@ fn fork(
 
 /// Adds 1 to the global `n` of a session and returns the run's value.
 fn increment(process: &Process, session: &str) -> serde_json::Value {
-    completed_value(&expect_completed(process.run(&logical_request(session, json!([{"add": ["n", 1]}])))))
+    process.run_to_value(&logical_request(session, json!([{"add": ["n", 1]}])))
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn a_fork_starts_as_a_copy_and_diverges() {
     let harness = JsHarness::new();
     harness.memory.upstream.add(Rule::get("/api/people").json(200, json!({"data": [{"id": "ada", "name": "Ada"}]})));
     let process = harness.process();
-    process.block_on(harness::open_session(&process.service));
+    process.open_session();
     harness::expect_finished(process.block_on(process.service.run(&local_caller(), &program_request("Person[name]"))));
     for n in 1..=3 {
         assert_eq!(increment(&process, "s0"), json!(n));
@@ -75,7 +75,7 @@ fn a_fork_starts_as_a_copy_and_diverges() {
 fn a_fork_has_no_effects_until_it_is_promoted() {
     let harness = JsHarness::new();
     let process = harness.process();
-    process.block_on(harness::open_session(&process.service));
+    process.open_session();
     fork(&process, "s0", "try it", None).unwrap();
     let in_fork = |program: &str| RunRequest { session: "s1".into(), ..program_request(program) };
     let refused = process.block_on(process.service.run(&local_caller(), &in_fork(OPEN_TICKET))).unwrap_err();
@@ -108,7 +108,7 @@ fn a_fork_has_no_effects_until_it_is_promoted() {
 fn a_rewind_is_an_entry_that_moves_the_head_back() {
     let harness = JsHarness::new();
     let process = harness.process();
-    process.block_on(harness::open_session(&process.service));
+    process.open_session();
     for _ in 0..3 {
         increment(&process, "s0");
     }
@@ -137,7 +137,7 @@ fn a_rewind_is_an_entry_that_moves_the_head_back() {
 fn two_heaps_are_compared_by_their_globals() {
     let harness = JsHarness::new();
     let process = harness.process();
-    let run = |program| expect_completed(process.run(&js_harness::script_request(program))).heap.unwrap().to_string();
+    let run = |program| expect_completed(process.run(&script_request(program))).heap.unwrap().to_string();
     let a = run(json!([{"set": ["same", 1]}, {"set": ["gone", 1]}, {"set": ["n", 1]}]));
     let b = run(json!([{"set": ["same", 1]}, {"set": ["new", [1, 2]]}, {"set": ["n", 2]}]));
     process.engine.forget();
@@ -159,9 +159,8 @@ fn a_heap_moves_to_another_server_in_one_file() {
     let harness = JsHarness::new();
     let other_server = JsHarness::new();
     let process = harness.process();
-    let first = expect_completed(process.run(&js_harness::script_request(json!([{"set": ["x", 1]}])))).heap.unwrap();
-    let second =
-        RunJsRequest { heap: Some(first.to_string()), ..js_harness::script_request(json!([{"set": ["y", 2]}])) };
+    let first = expect_completed(process.run(&script_request(json!([{"set": ["x", 1]}])))).heap.unwrap();
+    let second = RunJsRequest { heap: Some(first.to_string()), ..script_request(json!([{"set": ["y", 2]}])) };
     let heap = expect_completed(process.run(&second)).heap.unwrap();
     process.engine.forget();
     let file = process.block_on(process.service.export_heap(&local_caller(), &heap.to_string())).unwrap();
@@ -172,12 +171,9 @@ fn a_heap_moves_to_another_server_in_one_file() {
         heap
     );
     other_process.engine.forget();
-    let request = RunJsRequest {
-        heap: Some(heap.to_string()),
-        require_heap: true,
-        ..js_harness::script_request(json!([{"add": ["x", 1]}]))
-    };
-    assert_eq!(completed_value(&expect_completed(other_process.run(&request))), json!(2));
+    let request =
+        RunJsRequest { heap: Some(heap.to_string()), require_heap: true, ..script_request(json!([{"add": ["x", 1]}])) };
+    assert_eq!(other_process.run_to_value(&request), json!(2));
     // Importing twice is the same as once; an incomplete file is refused.
     other_process.block_on(other_process.service.import_heap(&local_caller(), &file, &Tags::new())).unwrap();
     for cut in [0, 10, file.len() - 1] {
@@ -211,7 +207,7 @@ fn the_parents_of_a_heap_are_those_it_was_derived_from_by_runs() {
     harness.settings.links = 1;
     let process = harness.process();
     let run_on = |heap: Option<base::Digest>, program| {
-        let request = RunJsRequest { heap: heap.map(|heap| heap.to_string()), ..js_harness::script_request(program) };
+        let request = RunJsRequest { heap: heap.map(|heap| heap.to_string()), ..script_request(program) };
         expect_completed(process.run(&request)).heap.unwrap()
     };
     let info =

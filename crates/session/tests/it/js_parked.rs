@@ -10,7 +10,6 @@ use testkit::faults::{Fault, Operation};
 use testkit::upstream::Rule;
 use tokio::sync::Notify;
 
-use crate::harness;
 use crate::js_fast_path::{increment_request, log_entries, open_run_count};
 use crate::js_harness::{
     JsHarness, Process, completed_value, expect_completed, local_caller, logical_request, named_request,
@@ -41,7 +40,7 @@ fn count_commits<T>(harness: &JsHarness, work: impl FnOnce() -> T) -> (u64, T) {
 fn a_run_that_parks_in_its_first_step_takes_two_commits() {
     let harness = JsHarness::new();
     let process = harness.process();
-    process.block_on(harness::open_session(&process.service));
+    process.open_session();
     expect_completed(process.run(&increment_request(&[])));
     let (count, execution) = count_commits(&harness, || expect_completed(process.run(&wait_and_add())));
     assert_eq!(
@@ -108,7 +107,7 @@ fn incompressible_text(bytes: usize) -> String {
 fn a_run_stored_as_parked_continues_in_another_process() {
     let harness = JsHarness::new();
     let process = harness.process();
-    process.block_on(harness::open_session(&process.service));
+    process.open_session();
     let running = process.run(&RunJsRequest { wait_ms: Some(500), ..wait_and_add() }).unwrap();
     drop(process);
     let process = harness.process();
@@ -123,7 +122,7 @@ fn a_run_stored_as_parked_continues_in_another_process() {
 fn check_run_with_faults(faults: &[(u64, Fault)], process_dies: bool) {
     let harness = JsHarness::new();
     let process = harness.process();
-    process.block_on(harness::open_session(&process.service));
+    process.open_session();
     expect_completed(process.run(&increment_request(&[])));
     for (nth, fault) in faults {
         harness.memory.faults.fail(Operation::Commit, *nth, *fault);
@@ -151,11 +150,7 @@ fn check_run_with_faults(faults: &[(u64, Fault)], process_dies: bool) {
         );
     }
     assert_eq!((log_entries(&process).len(), open_run_count(&harness, &process)), (all.len(), 0), "{context}");
-    assert_eq!(
-        completed_value(&expect_completed(process.run(&increment_request(&[])))),
-        json!(all.len() + 1),
-        "{context}"
-    );
+    assert_eq!(process.run_to_value(&increment_request(&[])), json!(all.len() + 1), "{context}");
 }
 
 #[test]
@@ -182,7 +177,7 @@ fn two_processes_with_parked_runs_in_one_session_take_turns() {
         let harness = JsHarness::new();
         let process = harness.process();
         let other = harness.process();
-        process.block_on(harness::open_session(&process.service));
+        process.open_session();
         let spin_and_wait = |ms: u64| {
             let spin = json!({"spin": ms});
             let program = [spin, json!({"print": "waits\n"}), timer_step(500)];
@@ -223,7 +218,7 @@ fn post_count(harness: &JsHarness) -> usize {
     harness.memory.upstream.calls().iter().filter(|call| call.request.method == Method::Post).count()
 }
 
-/// The commit that stores the run before its effect fails in any way. A queue of one leaves no room for a second run.
+/// The effect is sent once and its answer arrives, however the commits around it fail.
 #[test]
 fn an_effect_of_a_first_step_is_done_once() {
     use Fault::{Conflict, LostAfter, Unavailable};
@@ -281,14 +276,14 @@ fn an_effect_interrupted_by_a_crash_is_unknown_and_not_repeated() {
     assert_eq!((post_count(&harness), open_run_count(&harness, &process)), (1, 0));
 }
 
-/// A program that only reads needs no stored plan. The plan of a write is stored after the run that asks for it.
+/// A program that only reads is stored together with its run. The plan of a write is stored only after the run.
 #[test]
 fn a_run_is_stored_before_it_shows_the_plan_of_a_write() {
     let harness = JsHarness::new();
     let people = json!({"data": [{"id": "ada", "name": "Ada"}]});
     harness.memory.upstream.add(Rule::get("/api/people").json(200, people));
     let process = harness.process();
-    process.block_on(harness::open_session(&process.service));
+    process.open_session();
     expect_completed(process.run(&increment_request(&[])));
     let plasm_request = |program: &str| {
         let program = json!([{"await": [Call::Plasm { program: program.to_owned() }]}, {"get": "n"}]);

@@ -57,16 +57,13 @@ fn a_missing_heap_starts_fresh_with_a_warning_or_is_an_error() {
 fn a_logical_session_continues_from_its_head_and_a_named_one_starts_fresh() {
     let harness = JsHarness::new();
     let process = harness.process();
-    process.block_on(harness::open_session(&process.service));
+    process.open_session();
     let increment = json!([{"add": ["n", 1]}]);
     for n in 1..=3 {
-        assert_eq!(
-            completed_value(&expect_completed(process.run(&logical_request("s0", increment.clone())))),
-            json!(n)
-        );
+        assert_eq!(process.run_to_value(&logical_request("s0", increment.clone())), json!(n));
     }
     let fresh = RunJsRequest { heap: Some(String::new()), ..logical_request("s0", increment.clone()) };
-    assert_eq!(completed_value(&expect_completed(process.run(&fresh))), json!(1));
+    assert_eq!(process.run_to_value(&fresh), json!(1));
     let log =
         process.block_on(process.service.session_log(&local_caller(), &SessionTarget::Logical("s0".into()))).unwrap();
     assert_eq!(log.iter().map(|entry| entry.index).collect::<Vec<_>>(), [0, 1, 2, 3]);
@@ -74,10 +71,7 @@ fn a_logical_session_continues_from_its_head_and_a_named_one_starts_fresh() {
     assert_eq!((log[2].code.as_str(), log[3].input_heap), (increment.to_string().as_str(), None));
 
     for _ in 0..2 {
-        assert_eq!(
-            completed_value(&expect_completed(process.run(&named_request("agent", increment.clone())))),
-            json!(1)
-        );
+        assert_eq!(process.run_to_value(&named_request("agent", increment.clone())), json!(1));
     }
     // A name that looks like a session's id is not that session.
     let id = process
@@ -94,14 +88,14 @@ fn a_logical_session_continues_from_its_head_and_a_named_one_starts_fresh() {
     let harness =
         JsHarness { settings: JsSettings { resume_named_sessions: true, ..JsSettings::default() }, ..harness };
     let process = harness.process();
-    assert_eq!(completed_value(&expect_completed(process.run(&named_request("agent", increment)))), json!(2));
+    assert_eq!(process.run_to_value(&named_request("agent", increment)), json!(2));
 }
 
 #[test]
 fn a_failed_run_is_not_logged_and_does_not_move_the_head() {
     let harness = JsHarness::new();
     let process = harness.process();
-    process.block_on(harness::open_session(&process.service));
+    process.open_session();
     expect_completed(process.run(&logical_request("s0", json!([{"set": ["x", 1]}]))));
     let failed_run = process
         .run(&logical_request("s0", json!([{"set": ["x", 2]}, {"print": "so far\n"}, {"throw": "no"}])))
@@ -127,10 +121,7 @@ fn a_failed_run_is_not_logged_and_does_not_move_the_head() {
     assert_eq!((refused.state, refused.error.unwrap().name.as_str()), (ExecutionState::Failed, "SyntaxError"));
     let timed_out = RunJsRequest { timeout_ms: Some(50), ..logical_request("s0", json!([{"spin": 500}])) };
     assert_eq!(process.run(&timed_out).unwrap().state, ExecutionState::TimedOut);
-    assert_eq!(
-        completed_value(&expect_completed(process.run(&logical_request("s0", json!([{"get": "x"}]))))),
-        json!(1)
-    );
+    assert_eq!(process.run_to_value(&logical_request("s0", json!([{"get": "x"}]))), json!(1));
     let log =
         process.block_on(process.service.session_log(&local_caller(), &SessionTarget::Logical("s0".into()))).unwrap();
     assert_eq!(log.len(), 2);
@@ -172,7 +163,7 @@ fn a_run_longer_than_its_callers_wait_can_be_queried_later() {
 fn runs_of_a_session_are_sequential_and_other_sessions_run_concurrently() {
     let harness = JsHarness::new();
     let process = harness.process();
-    process.block_on(harness::open_session(&process.service));
+    process.open_session();
     let first = process
         .run(&RunJsRequest {
             wait_ms: Some(10),
@@ -444,7 +435,7 @@ fn a_query_about_a_run_can_wait_for_its_end() {
 fn no_data_of_one_tenant_is_visible_to_another() {
     let harness = JsHarness::new();
     let process = harness.process();
-    process.block_on(harness::open_session(&process.service));
+    process.open_session();
     let tags = [("a".to_owned(), "b".to_owned())].into();
     let own_run =
         expect_completed(process.run(&RunJsRequest {

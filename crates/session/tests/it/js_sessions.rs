@@ -3,7 +3,6 @@
 use serde_json::json;
 use session::{ExecutionState, RunJsRequest, SessionTarget};
 
-use crate::harness;
 use crate::js_harness::{
     JsHarness, completed_value, expect_completed, local_caller, logical_request, named_request, timer_step,
     unawaited_request,
@@ -14,9 +13,9 @@ fn a_removed_session_accepts_no_run() {
     let harness = JsHarness::new();
     let process = harness.process();
     let other = harness.process();
-    process.block_on(harness::open_session(&process.service));
+    process.open_session();
     let execution = expect_completed(process.run(&logical_request("s0", json!([{"set": ["x", 1]}]))));
-    // Removed by another process, without notice to this one.
+    // Another process removes the session without notice to this one.
     other.block_on(other.service.remove_session(&local_caller(), "s0")).unwrap();
     for wait_ms in [0, 10_000] {
         let request = RunJsRequest { wait_ms: Some(wait_ms), ..logical_request("s0", json!([{"get": "x"}])) };
@@ -32,7 +31,7 @@ fn active_runs_of_a_removed_session_end() {
     let harness = JsHarness::new();
     let process = harness.process();
     let other = harness.process();
-    process.block_on(harness::open_session(&process.service));
+    process.open_session();
     expect_completed(process.run(&logical_request("s0", json!([{"set": ["x", 1]}]))));
     let run_unawaited =
         |program| process.run(&RunJsRequest { wait_ms: Some(0), ..logical_request("s0", program) }).unwrap();
@@ -54,9 +53,9 @@ fn active_runs_of_a_removed_session_end() {
 fn named_sessions_are_listed_resolved_and_removed() {
     let harness = JsHarness::new();
     let process = harness.process();
-    process.block_on(harness::open_session(&process.service));
+    process.open_session();
     let increment = json!([{"add": ["n", 1]}]);
-    assert_eq!(completed_value(&expect_completed(process.run(&logical_request("s0", increment.clone())))), json!(1));
+    assert_eq!(process.run_to_value(&logical_request("s0", increment.clone())), json!(1));
     let id = process.block_on(process.service.session_id(&local_caller(), "s0")).unwrap().to_string();
     let increment_named = |name: &str| named_request(name, increment.clone());
     for name in ["by name", "s7"] {
@@ -90,9 +89,5 @@ fn named_sessions_are_listed_resolved_and_removed() {
         .block_on(process.service.session_log(&local_caller(), &SessionTarget::Named("by name".into())))
         .unwrap();
     assert_eq!(log.iter().map(|entry| entry.index).collect::<Vec<_>>(), [0]);
-    assert_eq!(
-        completed_value(&expect_completed(process.run(&logical_request("s0", increment)))),
-        json!(2),
-        "the other sessions are unchanged"
-    );
+    assert_eq!(process.run_to_value(&logical_request("s0", increment)), json!(2), "the other sessions are unchanged");
 }

@@ -95,7 +95,7 @@ fn two_simultaneous_takeovers_end_the_run_once_and_send_once() {
 fn two_simultaneous_takeovers_show_one_plan() {
     let harness = harness_with_fetch();
     let first = harness.process();
-    first.block_on(harness::open_session(&first.service));
+    first.open_session();
     let write = Call::Plasm { program: r#"Ticket.open(project="OPS", title="from code")"#.to_owned() };
     let program = json!([timer_step(1_000), {"await": [write]}, {"set": ["done", 1]}, {"get": "done"}]);
     let execution = first
@@ -198,7 +198,7 @@ fn a_heap_is_loaded_before_the_answer_only_if_the_answer_comes_soon() {
         (json!({"await": [write]}), false),
     ] {
         let process = harness.process();
-        process.block_on(harness::open_session(&process.service));
+        process.open_session();
         let program = json!([{"set": ["n", 1]}, waiting_step, {"add": ["n", 1]}, {"get": "n"}]);
         let request = RunJsRequest { wait_ms: Some(0), timeout_ms: Some(600_000), ..logical_request("s0", program) };
         let execution = process.run(&request).unwrap();

@@ -104,7 +104,7 @@ async fn a_second_caller_gets_the_handle_of_the_active_run() {
     let second = expect_running(service.run(&local_caller(), &commit_request(&commit)).await);
     let third = expect_running(service.run(&local_caller(), &commit_request(&commit)).await);
     assert_eq!((second.handle.as_str(), third.handle.as_str()), ("s0_o1", "s0_o1"));
-    // The first caller leaves. The run continues, because another caller has its handle.
+    // The first caller disconnects. The run continues, because another caller has its handle.
     first.abort();
     let _ = first.await;
     allow_answer.notify_one();

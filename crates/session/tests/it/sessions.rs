@@ -35,7 +35,7 @@ fn start_process() -> TestProcess {
     start_process_on(Arc::new(MemoryStore::new()), Arc::new(MemoryBlobs::new()), demo_catalog(1))
 }
 
-/// Starts a process on the storage of an earlier first_process.
+/// Starts a process on the storage of an earlier one.
 fn start_process_on(store: Arc<MemoryStore>, blobs: Arc<MemoryBlobs>, catalog: Arc<catalog::Catalog>) -> TestProcess {
     let faults = Faults::new();
     let upstream = Arc::new(ScriptedUpstream::new());

@@ -1,4 +1,4 @@
-//! Handles of runs as tasks of MCP: one name on every connection, invisible to other tenants, valid after a restart.
+//! Runs as tasks that clients poll: one name on every connection, invisible to other tenants, valid after a restart.
 
 use std::time::Duration;
 

@@ -39,6 +39,7 @@ async fn open(service: &Service, seeds: &[(&str, &str)]) -> Result<OpenedSession
     service.open(&local_caller(), &OpenRequest::new("close and delete tickets", seeds)).await
 }
 
+/// Plans a program that must be refused, and returns the codes and texts of its diagnostics.
 async fn plan_mistakes(service: &Service, program: &str) -> Vec<String> {
     let request = PlanRequest { session: "s0".to_owned(), program: program.to_owned() };
     match service.plan(&local_caller(), &request).await {
@@ -53,7 +54,7 @@ async fn plan_mistakes(service: &Service, program: &str) -> Vec<String> {
 async fn forbidden_capabilities_appear_not_to_exist() {
     let harness = Harness::with_working_api();
     let service = service_with_permissions(&harness, Permissions::new(Some(&["demo"]), Some(&["demo:ticket_*"]), true));
-    // Discovery does not find it.
+    // Discovery finds no forbidden entity or catalog.
     let discover = |intent: &str| {
         let request = DiscoverRequest { intent: intent.to_owned(), ..DiscoverRequest::default() };
         let found = service.discover(&local_caller(), &request).unwrap().found;
@@ -64,7 +65,7 @@ async fn forbidden_capabilities_appear_not_to_exist() {
     let listed = service.list_registry(&local_caller(), None).await;
     assert_eq!(listed.iter().map(|l| l.catalog.id.as_str()).collect::<Vec<_>>(), ["demo"]);
     assert!(service.find_api(&local_caller(), "other").await.is_none());
-    // Teaching refuses it.
+    // A forbidden seed is unknown, and no forbidden capability is taught.
     for (api, entity) in [("other", "Ticket"), ("demo", "Comment"), ("demo", "Person")] {
         let error = open(&service, &[("demo", "Ticket"), (api, entity)]).await.unwrap_err();
         assert_eq!(error.code(), "unknown_seed", "{api}:{entity}");
@@ -84,7 +85,7 @@ async fn forbidden_capabilities_appear_not_to_exist() {
         let mistakes = plan_mistakes(&service, program).await.join("\n");
         assert!(mistakes.starts_with("E0202 no entity or name"), "{mistakes}");
     }
-    // Running is refused.
+    // A forced run is refused.
     let error = service
         .run(&local_caller(), &forced_request("Ticket(project=\"OPS\", number=1).close(note=\"x\")"))
         .await
@@ -127,7 +128,7 @@ async fn a_revoked_right_disappears_from_existing_sessions() {
         "{}",
         taught_table(&replayed)
     );
-    // More can still be taught, and the pinned catalog stays.
+    // Other entities of the pinned catalog can still be taught.
     let more = open(&restricted, &[("demo", "Project")]).await.unwrap();
     assert!(taught_table(&more).contains("e4\tdemo:Project"), "{}", taught_table(&more));
     let unrestricted = service_with_permissions(&harness, Permissions::default());
