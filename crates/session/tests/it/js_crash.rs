@@ -319,8 +319,8 @@ fn a_crash_at_any_commit_keeps_every_answered_run_and_adds_none() {
             }
         }
     }
-    // A call that waits briefly makes three commits before its process dies: accepted, parked, parked. A call that waits
-    // for the end makes three as well: accepted and parked, parked, ended. Each fault must have met each of them.
+    // A call that waits briefly makes three commits before its process dies: accepted, parked, parked. A call that
+    // waits for the end makes three as well: accepted and parked, parked, ended. Each fault must have met each of them.
     assert!(faults_met >= 3 * (3 + 3), "only {faults_met} faults met a commit");
 }
 

@@ -35,7 +35,8 @@ fn read_rules() -> BTreeMap<String, Rule> {
     rules
 }
 
-/// Returns whether the expected output has a line `E0204 1:8 …` that is not a note, a failed result, or a refused call.
+/// Returns whether the expected output has a failure: a line `E0204 1:8 …` that is not a note, a failed result, or a
+/// refused call.
 fn is_failure(expected: &str) -> bool {
     let is_error_line = |line: &str| {
         let mut words = line.split(' ');
