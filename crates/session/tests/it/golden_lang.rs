@@ -1,36 +1,37 @@
-//! Golden cases of the checker and the planner (`tests/lang/check` and `tests/lang/plan`), in sessions that were
-//! taught the whole demo catalog.
+//! Golden cases of the checker and the planner (`tests/lang/check` and `tests/lang/plan`), and properties of the
+//! compiler: digests of plans, bounded time, exact dates, no panics.
 
-use base::{Diagnostic, Limits, render_for_model};
-use lang::{check, plan};
+use base::{Diagnostic, Limits, Timestamp, render_for_model};
+use lang::{check, codes, plan};
 use session::compile_stages;
 
 use crate::golden_scopes::scope;
 
-fn found(case: &testkit::golden::Case) -> String {
+fn compile_case(case: &testkit::golden::Case) -> String {
     let stages = compile_stages(&scope(case), &case.input, &Limits::default());
     let notes = render_for_model(&case.input, &stages.diagnostics);
-    let value = match case.attribute("stage") {
+    let outline = match case.attribute("stage") {
         Some("plan") => stages.plan.as_ref().map(plan::explain),
         _ => stages.checked.as_ref().map(check::outline),
     };
-    [value.unwrap_or_default(), notes].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
+    [outline.unwrap_or_default(), notes].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
 #[test]
 fn golden_check() {
-    testkit::golden::run("../../tests/lang/check", found);
+    testkit::golden::run("../../tests/lang/check", compile_case);
 }
 
 #[test]
 fn golden_plan() {
-    testkit::golden::run("../../tests/lang/plan", found);
+    testkit::golden::run("../../tests/lang/plan", compile_case);
 }
 
-fn digest(program: &str) -> base::Digest {
+/// Returns the digest of the program's plan. A program that needs the larger catalog is planned on the tracker.
+fn plan_digest(program: &str) -> base::Digest {
     let mut case = testkit::golden::Case { input: program.to_owned(), ..Default::default() };
-    let tracked = ["open(", "close(", "Page", "Comment", "=>"].iter().any(|word| program.contains(word));
-    case.attributes.extend(tracked.then(|| ("catalog".to_owned(), "tracker".to_owned())));
+    let needs_tracker = ["open(", "close(", "Page", "Comment", "=>"].iter().any(|word| program.contains(word));
+    case.attributes.extend(needs_tracker.then(|| ("catalog".to_owned(), "tracker".to_owned())));
     let stages = compile_stages(&scope(&case), program, &Limits::default());
     stages.plan.unwrap_or_else(|| panic!("{program}: {:?}", stages.diagnostics)).digest
 }
@@ -68,7 +69,7 @@ fn naming_a_step_does_not_change_the_digest() {
         ("r = Ticket.limit(2)\nr => {t: _.title}", "Ticket.limit(2) => {t: _.title}"),
     ];
     for (a, b) in same {
-        assert_eq!(digest(a), digest(b), "{a}\n--\n{b}");
+        assert_eq!(plan_digest(a), plan_digest(b), "{a}\n--\n{b}");
     }
     let different = [
         ("Ticket.limit(5)", "Ticket.limit(6)"),
@@ -78,7 +79,7 @@ fn naming_a_step_does_not_change_the_digest() {
         ("Project(\"OPS\")", "Project(\"ops\")"),
         ("Ticket.sort(votes)", "Ticket.sort(votes, desc)"),
         ("Ticket.open(project=\"A\", title=\"b\")", "Ticket.open(project=\"A\", title=\"c\")"),
-        // Once differs from twice, and before differs from after.
+        // The number of effects counts, and so does their order among reads.
         (
             "a = Ticket.open(project=\"A\", title=\"b\")\na",
             "a = Ticket.open(project=\"A\", title=\"b\")\nb = Ticket.open(project=\"A\", title=\"b\")\na",
@@ -89,14 +90,14 @@ fn naming_a_step_does_not_change_the_digest() {
         ),
     ];
     for (a, b) in different {
-        assert_ne!(digest(a), digest(b), "{a}\n--\n{b}");
+        assert_ne!(plan_digest(a), plan_digest(b), "{a}\n--\n{b}");
     }
 }
 
-/// The planner accepts everything that parses and checks, and no stage panics.
+/// Also checks that the planner accepts everything that parses and checks.
 #[test]
 fn no_input_makes_the_compiler_panic() {
-    let words = [
+    let fragments = [
         "e1",
         "Ticket",
         "Project(\"OPS\")",
@@ -139,7 +140,7 @@ fn no_input_makes_the_compiler_panic() {
         let mut program = String::new();
         for _ in 0..12 {
             seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            program.push_str(words[(seed >> 33) as usize % words.len()]);
+            program.push_str(fragments[(seed >> 33) as usize % fragments.len()]);
         }
         let stages = compile_stages(&scope, &program, &Limits::default());
         let refused = stages.diagnostics.iter().any(Diagnostic::is_error);
@@ -147,21 +148,25 @@ fn no_input_makes_the_compiler_panic() {
     }
 }
 
-/// Time and stack do not grow with nesting beyond what the length explains.
+/// Nesting must not cost more time or stack than the length of the program explains.
 #[test]
 fn deeply_nested_programs_are_planned_in_time() {
     let attributes = std::collections::BTreeMap::from([("catalog".to_owned(), "tracker".to_owned())]);
     let scope = scope(&testkit::golden::Case { attributes, ..Default::default() });
-    let deep = (0..60).fold("_.title".to_owned(), |inner, _| format!("_.^Ticket => {{x: {inner}}}"));
-    let reads =
+    let nested_values = (0..60).fold("_.title".to_owned(), |inner, _| format!("_.^Ticket => {{x: {inner}}}"));
+    let nested_reads =
         (0..30).fold("\"x\"".to_owned(), |inner, _| format!("Ticket{{owner=_.owner}}.limit(2) => {{x: {inner}}}"));
-    let long = format!("Ticket{}", ".filter{votes>1}.limit(9)".repeat(240));
-    let many = (0..480).map(|n| format!("a{n} = Ticket{{state=open}}.limit({})\n", n + 1)).collect::<String>();
-    let text =
+    let long_chain = format!("Ticket{}", ".filter{votes>1}.limit(9)".repeat(240));
+    let many_steps = (0..480).map(|n| format!("a{n} = Ticket{{state=open}}.limit({})\n", n + 1)).collect::<String>();
+    let long_text =
         format!("t = <<T\n{}\nT\n{}t", "x".repeat(40_000), "b = Ticket(project=\"a\", number=1).close(note=t)\n");
-    for program in
-        [format!("Person.limit(2) => {{x: {deep}}}"), format!("Ticket.limit(2) => {{x: {reads}}}"), long, many, text]
-    {
+    for program in [
+        format!("Person.limit(2) => {{x: {nested_values}}}"),
+        format!("Ticket.limit(2) => {{x: {nested_reads}}}"),
+        long_chain,
+        many_steps,
+        long_text,
+    ] {
         let start = std::time::Instant::now();
         let stages = compile_stages(&scope, &program, &Limits::default());
         let refused = stages.diagnostics.iter().any(Diagnostic::is_error);
@@ -169,4 +174,46 @@ fn deeply_nested_programs_are_planned_in_time() {
         stages.plan.as_ref().map(plan::explain);
         assert!(start.elapsed().as_secs() < 5, "{} bytes took {:?}", program.len(), start.elapsed());
     }
+}
+
+/// The dates that a program can name: from 0001-01-01 up to 10000-01-01, in milliseconds.
+const REPRESENTABLE_DATES: std::ops::Range<i128> = -62_135_596_800_000..253_402_300_800_000;
+
+/// Compares dates that are counted from now with arithmetic that cannot overflow: nothing wraps and nothing panics.
+#[test]
+fn a_date_offset_is_exact_or_refused() {
+    let attributes = std::collections::BTreeMap::from([("catalog".to_owned(), "tracker".to_owned())]);
+    let scope = scope(&testkit::golden::Case { attributes, ..Default::default() });
+    let now = i128::from(scope.now.unwrap().0).div_euclid(1000) * 1000;
+    let units: [(&str, i128); 6] =
+        [("s", 1000), ("min", 60_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000), ("w", 604_800_000)];
+    let mut seed = 11u64;
+    let mut random_below = |limit: u64| {
+        seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (seed >> 16) % limit
+    };
+    let mut exact_count = 0;
+    let mut refused_count = 0;
+    for _ in 0..4_000 {
+        // Up to 24 digits, which is more than a 64-bit number has.
+        let digits = 1 + random_below(24) as usize;
+        let number: String = (0..digits).map(|_| char::from(b'0' + random_below(10) as u8)).collect();
+        let (unit, milliseconds) = units[random_below(6) as usize];
+        let (sign, factor) = if random_below(2) == 0 { ("-", -1) } else { ("+", 1) };
+        let program = format!("Ticket{{since=now{sign}{number}{unit}}}");
+        let stages = compile_stages(&scope, &program, &Limits::default());
+        let moment = now + factor * number.parse::<i128>().unwrap() * milliseconds;
+        if REPRESENTABLE_DATES.contains(&moment) {
+            let text = Timestamp(i64::try_from(moment).unwrap()).to_string();
+            let expected_date = format!("{}Z", &text[..19]);
+            let outline = check::outline(stages.checked.as_ref().unwrap_or_else(|| panic!("{program}")));
+            assert!(outline.contains(&expected_date), "{program}: {expected_date}\n{outline}");
+            exact_count += 1;
+        } else {
+            assert!(stages.checked.is_none(), "{program}");
+            assert!(stages.diagnostics.iter().all(|d| d.code == codes::WRONG_TYPE), "{program}");
+            refused_count += 1;
+        }
+    }
+    assert!(exact_count > 500 && refused_count > 500, "{exact_count} exact, {refused_count} refused");
 }

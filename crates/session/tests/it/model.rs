@@ -1,5 +1,5 @@
-//! Sessions compared with a plain map: random opens, expansions, refreshes, reloads, restarts, removals and passing
-//! time, checked after each step.
+//! A model test of sessions: random opens, expansions, refreshes, reloads, restarts, removals and passing time are
+//! compared with a plain map after each step.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,20 +13,13 @@ use session::{CollectionOptions, OpenRequest, OpenedSession, Ports, SeedRequest,
 use testkit::memory::{CountingEntropy, ManualClock, MemoryBlobs, MemoryStore};
 use testkit::upstream::ScriptedUpstream;
 
+use crate::harness::DeterministicRandom;
+
 const APIS: [&str; 3] = ["aaa", "bbb", "ccc"];
 const ENTITIES: usize = 5;
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// A deterministic random generator, the same on every machine.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % sides
-    }
-}
-
+/// Returns a catalog whose fields show its version.
 fn tracker(id: &str, version: u32) -> Arc<Catalog> {
     let names = || (0..ENTITIES).map(|n| format!("Thing{n}"));
     let entities: String = names()
@@ -41,130 +34,159 @@ fn tracker(id: &str, version: u32) -> Arc<Catalog> {
     Arc::new(catalog::read("tracker.yaml", &text).unwrap())
 }
 
-/// The expected state of a session.
-struct Known {
+/// The state that a session must have.
+struct ExpectedSession {
     id: LogicalSessionId,
     slot: Slot,
-    /// In the order of their symbols.
+    /// The taught entities in the order of their symbols: the index of the API, and the number of the entity.
     entities: Vec<(usize, usize)>,
+    /// The pinned version of each API.
     pinned: BTreeMap<usize, u32>,
+    /// The stored time of the last use, which is written at most once an hour.
     used: Timestamp,
-    lives: bool,
-    told: BTreeSet<(usize, u32)>,
+    /// Whether the session has a live execute session.
+    is_live: bool,
+    /// The newer versions that the session has announced.
+    announced: BTreeSet<(usize, u32)>,
 }
 
-struct MemoryService {
+/// A service, and the sessions that it must have.
+struct SessionModel {
     store: Arc<MemoryStore>,
     blobs: Arc<MemoryBlobs>,
     clock: Arc<ManualClock>,
     entropy: Arc<CountingEntropy>,
     service: Service,
+    /// The offered version of each API.
     versions: [u32; 3],
-    known: BTreeMap<usize, Known>,
+    /// The expected sessions by the number of their intent.
+    expected_sessions: BTreeMap<usize, ExpectedSession>,
+    /// The number of slots that were given out, including those of removed sessions.
     slots: u32,
 }
 
-impl MemoryService {
+impl SessionModel {
     fn new() -> Self {
-        let (store, blobs) = (Arc::new(MemoryStore::new()), Arc::new(MemoryBlobs::new()));
-        let (clock, entropy) = (Arc::new(ManualClock::default()), Arc::new(CountingEntropy::new()));
+        let store = Arc::new(MemoryStore::new());
+        let blobs = Arc::new(MemoryBlobs::new());
+        let clock = Arc::new(ManualClock::default());
+        let entropy = Arc::new(CountingEntropy::new());
         let versions = [1; 3];
-        let service = process(&store, &blobs, (&clock, &entropy), versions);
-        Self { store, blobs, clock, entropy, service, versions, known: BTreeMap::new(), slots: 0 }
+        let service = start_service(&store, &blobs, &clock, &entropy, versions);
+        Self { store, blobs, clock, entropy, service, versions, expected_sessions: BTreeMap::new(), slots: 0 }
     }
 
     fn restart(&mut self) {
-        self.service = process(&self.store, &self.blobs, (&self.clock, &self.entropy), self.versions);
+        self.service = start_service(&self.store, &self.blobs, &self.clock, &self.entropy, self.versions);
     }
 
-    async fn days_pass(&mut self, days: i64) {
+    async fn advance_days(&mut self, days: i64) {
         let passed = Duration::from_millis((days * DAY_MS) as u64);
         self.clock.advance(passed);
         self.blobs.age(passed);
         self.service.collect_garbage(CollectionOptions::default()).await.unwrap();
         let now = self.clock.now();
-        for known in self.known.values_mut().filter(|known| now.0 - known.used.0 > 30 * DAY_MS) {
-            known.lives = false;
+        for expected in self.expected_sessions.values_mut().filter(|expected| now.0 - expected.used.0 > 30 * DAY_MS) {
+            expected.is_live = false;
         }
-        self.known.retain(|_, known| now.0 - known.used.0 <= 365 * DAY_MS);
+        self.expected_sessions.retain(|_, expected| now.0 - expected.used.0 <= 365 * DAY_MS);
     }
 
     async fn open(&mut self, intent: usize, seeds: &BTreeSet<(usize, usize)>, refresh: bool) {
-        let asked = seeds.iter().rev().map(|(api, n)| SeedRequest::all(APIS[*api], &format!("Thing{n}"))).collect();
-        let request = OpenRequest { refresh, ..OpenRequest::new(&format!("task {intent}"), asked) };
+        let seed_requests =
+            seeds.iter().rev().map(|(api, n)| SeedRequest::all(APIS[*api], &format!("Thing{n}"))).collect();
+        let request = OpenRequest { refresh, ..OpenRequest::new(&format!("task {intent}"), seed_requests) };
         let opened = self.service.open(&Caller::local(), &request).await.unwrap();
-        self.expect(intent, seeds, refresh, &opened);
+        self.apply_and_compare(intent, seeds, refresh, &opened);
     }
 
-    /// Applies the call to the map and compares the answer.
-    fn expect(&mut self, intent: usize, seeds: &BTreeSet<(usize, usize)>, refresh: bool, opened: &OpenedSession) {
-        let (now, versions) = (self.clock.now(), self.versions);
-        let before = self.known.remove(&intent);
-        let lost = before.as_ref().is_some_and(|known| !known.lives);
-        let was_live = before.as_ref().is_some_and(|known| known.lives);
-        let mut known = before.unwrap_or_else(|| {
+    /// Applies the call to the expected sessions and compares the answer.
+    fn apply_and_compare(
+        &mut self,
+        intent: usize,
+        seeds: &BTreeSet<(usize, usize)>,
+        refresh: bool,
+        opened: &OpenedSession,
+    ) {
+        let now = self.clock.now();
+        let versions = self.versions;
+        let before = self.expected_sessions.remove(&intent);
+        let was_lost = before.as_ref().is_some_and(|expected| !expected.is_live);
+        let was_live = before.as_ref().is_some_and(|expected| expected.is_live);
+        let mut expected = before.unwrap_or_else(|| {
             self.slots += 1;
-            let (entities, pinned, told) = (Vec::new(), BTreeMap::new(), BTreeSet::new());
-            Known { id: opened.session, slot: Slot(self.slots - 1), entities, pinned, used: now, lives: true, told }
+            ExpectedSession {
+                id: opened.session,
+                slot: Slot(self.slots - 1),
+                entities: Vec::new(),
+                pinned: BTreeMap::new(),
+                used: now,
+                is_live: true,
+                announced: BTreeSet::new(),
+            }
         });
-        assert_eq!((opened.session, opened.slot), (known.id, known.slot));
+        assert_eq!((opened.session, opened.slot), (expected.id, expected.slot));
         let fresh_space = !was_live || refresh;
-        let mut wanted = seeds.clone();
+        let mut seeds_to_teach = seeds.clone();
         if fresh_space {
-            let carried = if was_live { std::mem::take(&mut known.entities) } else { Vec::new() };
-            wanted.extend(carried);
-            (known.entities, known.told, known.lives) = (Vec::new(), BTreeSet::new(), true);
-            known.pinned = BTreeMap::new();
+            let carried = if was_live { std::mem::take(&mut expected.entities) } else { Vec::new() };
+            seeds_to_teach.extend(carried);
+            expected.entities = Vec::new();
+            expected.announced = BTreeSet::new();
+            expected.is_live = true;
+            expected.pinned = BTreeMap::new();
         }
-        let newer: BTreeSet<(usize, u32)> = known
+        let newer: BTreeSet<(usize, u32)> = expected
             .pinned
             .iter()
             .filter(|(api, v)| versions[**api] != **v)
             .map(|(api, _)| (*api, versions[*api]))
             .collect();
-        let newly_told = newer.difference(&known.told).count();
-        known.told.extend(newer);
-        let new: Vec<_> = wanted.into_iter().filter(|seed| !known.entities.contains(seed)).collect();
+        let newly_announced = newer.difference(&expected.announced).count();
+        expected.announced.extend(newer);
+        let new: Vec<_> = seeds_to_teach.into_iter().filter(|seed| !expected.entities.contains(seed)).collect();
         for (api, _) in &new {
-            known.pinned.entry(*api).or_insert(versions[*api]);
+            expected.pinned.entry(*api).or_insert(versions[*api]);
         }
         let changed = fresh_space || !new.is_empty();
-        known.entities.extend(&new);
-        if fresh_space || now.0 - known.used.0 >= 60 * 60 * 1000 {
-            known.used = now;
+        expected.entities.extend(&new);
+        if fresh_space || now.0 - expected.used.0 >= 60 * 60 * 1000 {
+            expected.used = now;
         }
         assert_eq!(matches!(opened.taught, TaughtTable::Text(_)), changed);
         assert_eq!(opened.continuity.new_symbol_space, fresh_space);
-        assert_eq!(opened.continuity.previous_execute.is_some(), lost, "lost");
+        assert_eq!(opened.continuity.previous_execute.is_some(), was_lost, "the loss is reported");
         assert_eq!(opened.continuity.refreshed, refresh && was_live);
-        assert_eq!(opened.catalog_updates.len(), newly_told, "told once of each");
-        self.known.insert(intent, known);
+        assert_eq!(opened.catalog_updates.len(), newly_announced, "each update is announced once");
+        self.expected_sessions.insert(intent, expected);
     }
 
-    /// Every session matches the map, for every caller.
+    /// Checks that the listed sessions are the expected ones.
     async fn check(&self) {
         let views = self.service.list_sessions(&Caller::local()).await.unwrap();
-        assert_eq!(views.len(), self.known.len());
+        assert_eq!(views.len(), self.expected_sessions.len());
         for view in views {
             let intent: usize = view.intent.strip_prefix("task ").unwrap().parse().unwrap();
-            let known = &self.known[&intent];
-            assert_eq!((view.logical_session_id, view.slot), (known.id, Some(known.slot)));
-            assert_eq!(view.space.is_some(), known.lives, "{}", view.intent);
+            let expected = &self.expected_sessions[&intent];
+            assert_eq!((view.logical_session_id, view.slot), (expected.id, Some(expected.slot)));
+            assert_eq!(view.space.is_some(), expected.is_live, "{}", view.intent);
             let Some(space) = view.space else { continue };
             let entities: Vec<String> =
-                known.entities.iter().map(|(api, n)| format!("{}:Thing{n}", APIS[*api])).collect();
+                expected.entities.iter().map(|(api, n)| format!("{}:Thing{n}", APIS[*api])).collect();
             assert_eq!(space.entities, entities);
-            let pinned = known.pinned.iter().map(|(api, v)| (APIS[*api].to_owned(), tracker(APIS[*api], *v).digest()));
-            let found = space.catalogs.into_iter().map(|(id, digest)| (id.to_string(), digest));
-            assert_eq!(found.collect::<BTreeMap<_, _>>(), pinned.collect());
+            let pinned =
+                expected.pinned.iter().map(|(api, v)| (APIS[*api].to_owned(), tracker(APIS[*api], *v).digest()));
+            let listed_catalogs = space.catalogs.into_iter().map(|(id, digest)| (id.to_string(), digest));
+            assert_eq!(listed_catalogs.collect::<BTreeMap<_, _>>(), pinned.collect());
         }
     }
 }
 
-fn process(
+fn start_service(
     store: &Arc<MemoryStore>,
     blobs: &Arc<MemoryBlobs>,
-    (clock, entropy): (&Arc<ManualClock>, &Arc<CountingEntropy>),
+    clock: &Arc<ManualClock>,
+    entropy: &Arc<CountingEntropy>,
     versions: [u32; 3],
 ) -> Service {
     let ports = Ports {
@@ -184,29 +206,30 @@ fn registry(versions: [u32; 3]) -> Arc<Registry> {
 #[tokio::test]
 async fn sessions_behave_like_a_plain_map() {
     for seed in 0..12 {
-        let (mut world, mut dice) = (MemoryService::new(), Dice(seed));
+        let mut model = SessionModel::new();
+        let mut random = DeterministicRandom(seed);
         for _ in 0..60 {
-            let intent = dice.roll(4);
-            match dice.roll(12) {
+            let intent = random.below(4);
+            match random.below(12) {
                 0..=6 => {
-                    let seeds = (0..=dice.roll(3)).map(|_| (dice.roll(3), dice.roll(ENTITIES))).collect();
-                    let refresh = dice.roll(6) == 0;
-                    world.open(intent, &seeds, refresh).await;
+                    let seeds = (0..=random.below(3)).map(|_| (random.below(3), random.below(ENTITIES))).collect();
+                    let refresh = random.below(6) == 0;
+                    model.open(intent, &seeds, refresh).await;
                 }
                 7 => {
-                    world.versions[dice.roll(3)] += 1;
-                    world.service.offer(registry(world.versions));
+                    model.versions[random.below(3)] += 1;
+                    model.service.offer(registry(model.versions));
                 }
-                8 => world.restart(),
-                9 => world.days_pass(dice.roll(40) as i64).await,
-                10 => world.clock.advance(Duration::from_secs(dice.roll(7_200) as u64)),
+                8 => model.restart(),
+                9 => model.advance_days(random.below(40) as i64).await,
+                10 => model.clock.advance(Duration::from_secs(random.below(7_200) as u64)),
                 _ => {
-                    let Some(known) = world.known.remove(&intent) else { continue };
-                    let names = [format!("task {intent}"), known.slot.to_string(), known.id.to_string()];
-                    world.service.remove_session(&Caller::local(), &names[dice.roll(3)]).await.unwrap();
+                    let Some(expected) = model.expected_sessions.remove(&intent) else { continue };
+                    let names = [format!("task {intent}"), expected.slot.to_string(), expected.id.to_string()];
+                    model.service.remove_session(&Caller::local(), &names[random.below(3)]).await.unwrap();
                 }
             }
-            world.check().await;
+            model.check().await;
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A server with real components except the API: the real engine, SQLite and blob files, on threads and in real time.
+//! Tests of scripts on real components: the real engine, SQLite and blob files, on threads and in real time.
 
 mod concurrent_collection;
 mod engines;
@@ -19,13 +19,16 @@ use testkit::memory::CountingEntropy;
 use testkit::paced::{PacedClock, Processes, SharedTime};
 use testkit::upstream::ScriptedUpstream;
 
-use crate::harness::{START, catalog, me};
+use crate::harness::{START, catalog, local_caller};
 
+/// Everything that outlives the processes of a server, and the settings of the next process. Only the API is not real.
 pub struct RealHarness {
+    /// The database and the blobs.
     folder: tempfile::TempDir,
     pub time: SharedTime,
     pub retention: Retention,
     pub settings: JsSettings,
+    /// Which processes are alive, so that others can tell whose runs to take over.
     processes: Processes,
     entropy: Arc<CountingEntropy>,
 }
@@ -65,6 +68,7 @@ impl RealHarness {
 
 /// A process. Dropping it kills all of its tasks.
 pub struct RealProcess {
+    /// Taken by `drop`: the tasks must end before the process counts as dead.
     runtime: Option<tokio::runtime::Runtime>,
     pub service: Arc<Service>,
     pub engine: Arc<Engine>,
@@ -82,17 +86,18 @@ impl Drop for RealProcess {
 }
 
 impl RealProcess {
-    pub fn block<T>(&self, work: impl Future<Output = T>) -> T {
+    pub fn block_on<T>(&self, work: impl Future<Output = T>) -> T {
         self.runtime.as_ref().unwrap().block_on(work)
     }
 
-    pub fn run(&self, asked: &RunJsRequest) -> Execution {
-        self.block(self.service.run_js(&me(), asked)).unwrap()
+    pub fn run(&self, request: &RunJsRequest) -> Execution {
+        self.block_on(self.service.run_js(&local_caller(), request)).unwrap()
     }
 
-    pub fn ended(&self, id: &str) -> Execution {
+    /// Waits until the run has ended.
+    pub fn wait_for_end(&self, id: &str) -> Execution {
         loop {
-            let execution = self.block(self.service.execution(&me(), id)).unwrap();
+            let execution = self.block_on(self.service.execution(&local_caller(), id)).unwrap();
             if execution.state.is_final() {
                 return execution;
             }
@@ -101,25 +106,26 @@ impl RealProcess {
     }
 }
 
-pub fn settings() -> js::Settings {
-    let code = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("js-code");
-    js::Settings { code_cache: Some(code), threads: 2, ..js::Settings::default() }
+pub fn engine_settings() -> js::Settings {
+    let code_cache = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("js-code");
+    js::Settings { code_cache: Some(code_cache), threads: 2, ..js::Settings::default() }
 }
 
-pub fn code(code: &str) -> RunJsRequest {
-    RunJsRequest { code: code.to_owned(), ..RunJsRequest::default() }
+pub fn script_request(script: &str) -> RunJsRequest {
+    RunJsRequest { code: script.to_owned(), ..RunJsRequest::default() }
 }
 
-pub fn on(heap: impl ToString, asked: &str) -> RunJsRequest {
-    RunJsRequest { heap: Some(heap.to_string()), require_heap: true, ..code(asked) }
+/// Returns a request that starts from this heap and fails if the heap is missing.
+pub fn run_on_heap(heap: impl ToString, script: &str) -> RunJsRequest {
+    RunJsRequest { heap: Some(heap.to_string()), require_heap: true, ..script_request(script) }
 }
 
-pub fn logical(reference: &str, asked: &str) -> RunJsRequest {
-    RunJsRequest { session: SessionTarget::Logical(reference.to_owned()), ..code(asked) }
+pub fn logical_request(reference: &str, script: &str) -> RunJsRequest {
+    RunJsRequest { session: SessionTarget::Logical(reference.to_owned()), ..script_request(script) }
 }
 
-/// The value of a completed run.
-pub fn value(execution: &Execution) -> Value {
+/// Returns the value of a completed run.
+pub fn completed_value(execution: &Execution) -> Value {
     assert_eq!(execution.state, ExecutionState::Completed, "{execution:?}");
     match &execution.result {
         Some(ports::scripts::Completion::Json(value)) => value.clone(),
