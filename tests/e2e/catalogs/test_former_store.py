@@ -27,7 +27,7 @@ def test_a_session_that_pinned_the_store_is_told_that_it_is_gone():
         text_of(modern_call(server.port, "plasm_context", session))
         program = {"logical_session_ref": "s0", "program": "Order.limit(1)[id]"}
         assert "plan ok" in text_of(modern_call(server.port, "plasm", program))
-        answer = text_of(modern_call(server.port, "plasm_run", program))
-        assert "the store of the demo is no longer served" in answer
+        answer = refusal_of(modern_call(server.port, "plasm_run", program))
+        assert "the store of the demo is no longer served; open a session with the catalog `demo`" in answer
         other = {"intent": "another task", "seeds": seeds("Order", api="demo-store")}
-        assert "unknown API `demo-store`" in refusal_of(modern_call(server.port, "plasm_context", other))
+        assert "no API `demo-store` here" in refusal_of(modern_call(server.port, "plasm_context", other))
