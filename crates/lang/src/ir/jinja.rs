@@ -1,12 +1,12 @@
-//! Finds the names that a Jinja template uses, without rendering it: `r.owner.name`, `_.title`.
-//! Invariant: each character is read once. A text that Jinja accepts is never refused.
+//! Finds the names that a Jinja template uses, such as `r.owner.name`, without rendering the template.
+//! Invariant: each character is read once. A template that Jinja accepts is never refused.
 
-/// The dotted names inside the tags of a template.
+/// The names that the tags of a template use.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct TemplateNames<'t> {
-    /// The chains of names, such as `["r", "owner", "name"]`.
+    /// The dotted names, each split at its dots, such as `["r", "owner", "name"]`.
     pub chains: Vec<Vec<&'t str>>,
-    /// The loop variables that stand for a row: `r` of `{% for r in rows %}`.
+    /// The loop variables that mean a row, such as `r` in `{% for r in rows %}`.
     pub row_names: Vec<&'t str>,
 }
 
@@ -49,7 +49,7 @@ pub fn template_names(source: &str) -> Option<TemplateNames<'_>> {
     Some(names)
 }
 
-/// Adds the chains of names in one tag.
+/// Adds the dotted names of one tag to `chains`.
 fn collect_tag_names<'t>(tag: &'t str, chains: &mut Vec<Vec<&'t str>>) {
     let mut cursor = TagCursor { text: tag, at: 0 };
     while let Some(c) = cursor.peek() {
@@ -72,10 +72,10 @@ fn collect_tag_names<'t>(tag: &'t str, chains: &mut Vec<Vec<&'t str>>) {
     }
 }
 
-/// A position in the text of a tag.
+/// A reading position in the text of a tag.
 struct TagCursor<'t> {
     text: &'t str,
-    /// The offset of the next character.
+    /// The byte offset of the next character.
     at: usize,
 }
 
@@ -96,7 +96,7 @@ impl<'t> TagCursor<'t> {
         &self.text[start..self.at]
     }
 
-    /// Passes a string and returns the text in it.
+    /// Skips a quoted string and returns the text between its quotes.
     fn quoted(&mut self, quote: char) -> &'t str {
         self.bump();
         let start = self.at;
@@ -114,8 +114,8 @@ impl<'t> TagCursor<'t> {
         &self.text[start..]
     }
 
-    /// Reads the continuation of a chain: `.name`, `["name"]`, or `[0]`, which adds no name. Returns `None` if the
-    /// chain ends.
+    /// Reads the next element of a dotted name: `.name`, `["name"]`, or `[0]`, which adds no name. Returns `None` at
+    /// the end of the dotted name.
     fn next_name(&mut self) -> Option<Option<&'t str>> {
         let start = self.at;
         match self.peek()? {

@@ -1,6 +1,6 @@
-//! Collects the diagnostics of a text while it is lexed and parsed.
-//! Invariant: there is at most one error per position and at most `MAX_REPORTS` in all, and each costs a bounded look
-//! at the text around it.
+//! Collects the diagnostics of a text during lexing and parsing.
+//! Invariant: there is at most one error for each position and at most `MAX_REPORTS` diagnostics in total. Each
+//! diagnostic reads a bounded piece of text around its position.
 
 use std::collections::HashSet;
 
@@ -8,17 +8,17 @@ use base::{Code, Diagnostic, Edit, LineIndex, Severity, Span};
 
 use crate::copy_lines::{MAX_LINE_BYTES, add_copy_lines};
 
-/// The most diagnostics of one text. The first ones usually explain the rest.
+/// The most diagnostics for one text. The first ones usually explain the others.
 const MAX_REPORTS: usize = 20;
 
 /// The diagnostics that the lexer, the layout and the parser have reported so far.
 pub(super) struct Reports<'t> {
     text: &'t str,
-    /// The diagnostics in the order in which they were reported.
+    /// The diagnostics, in the order in which they were reported.
     list: Vec<Diagnostic>,
-    /// For each reported diagnostic: whether it is an error, and the offset at which it starts.
+    /// The severity (true for an error) and the start offset of each reported diagnostic. It prevents duplicates.
     reported_at: HashSet<(bool, u32)>,
-    /// The index of line starts, which is built when a message first names a position.
+    /// The offsets of all lines. The index is built when a message first mentions a position.
     lines: Option<LineIndex<'t>>,
 }
 
@@ -31,7 +31,8 @@ impl<'t> Reports<'t> {
         self.list.len()
     }
 
-    /// Returns whether an error at this position would be kept. Callers ask before they build a costly message.
+    /// Returns whether an error at this position would be kept. Callers ask this before they build an expensive
+    /// message.
     pub(super) fn accepts(&self, span: Span) -> bool {
         (self.list.len() < MAX_REPORTS || self.last_note().is_some()) && !self.reported_at.contains(&(true, span.start))
     }
@@ -44,7 +45,7 @@ impl<'t> Reports<'t> {
         self.add(Diagnostic::error(code, span, message));
     }
 
-    /// Adds an error that is corrected by writing `right` in place of `wrong`.
+    /// Adds an error with a correction that replaces `wrong` by `right`.
     pub(super) fn fix(&mut self, diagnostic: Diagnostic, wrong: Span, right: &str) {
         let fits_in_copy = right.len() <= MAX_LINE_BYTES && !right.contains('\n');
         self.insert(diagnostic.with_fix(fits_in_copy.then(|| Edit::replace(wrong, right))));
@@ -52,8 +53,8 @@ impl<'t> Reports<'t> {
 
     fn insert(&mut self, diagnostic: Diagnostic) {
         let key = (diagnostic.severity == Severity::Error, diagnostic.span.start);
-        // When the list is full, an error takes the place of a note. If notes could keep an error out, a wrong program
-        // would pass as valid.
+        // If the list is full, an error replaces a note. If notes could displace an error, an invalid program would be
+        // accepted.
         let is_full = self.list.len() >= MAX_REPORTS;
         let replaced_note = if is_full && key.0 { self.last_note() } else { None };
         if (!is_full || replaced_note.is_some()) && self.reported_at.insert(key) {
@@ -68,19 +69,19 @@ impl<'t> Reports<'t> {
         self.list.iter().rposition(|report| report.severity != Severity::Error)
     }
 
-    /// Returns the line and column of an offset as messages show them: `3:14`.
+    /// Returns the line and column of an offset in the form of messages, such as `3:14`.
     pub(super) fn position(&mut self, offset: u32) -> String {
         let position = self.lines.get_or_insert_with(|| LineIndex::new(self.text)).location(offset);
         format!("{}:{}", position.line, position.column)
     }
 
-    /// Returns the diagnostics in the order of their positions, with their lines to copy.
+    /// Returns the diagnostics in the order of their positions, including their lines to copy.
     pub(super) fn finish(self) -> Vec<Diagnostic> {
         add_copy_lines(self.text, self.list)
     }
 }
 
-/// Writes a text as a string literal of the language, on one line.
+/// Returns a text as a string literal of the language, on one line.
 pub(super) fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
@@ -99,7 +100,7 @@ pub(super) fn quoted(text: &str) -> String {
     out
 }
 
-/// Shortens a piece of the text for a message: its first line, at most 40 characters.
+/// Shortens a piece of text for a message to its first line and at most 40 characters.
 pub(super) fn shown(text: &str) -> String {
     let line: String = text.chars().take_while(|c| *c != '\n').filter(|c| !c.is_control()).take(40).collect();
     if line.len() < text.trim_end().len() { format!("{line}…") } else { line }

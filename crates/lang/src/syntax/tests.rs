@@ -1,5 +1,5 @@
-//! Tests of the parser that golden files cannot hold: the amount of work, and texts with unusual characters.
-//! Invariant: work is counted in steps (bytes looked at, tokens passed), never in time.
+//! Tests of the parser that golden files cannot express: the amount of work, and texts with unusual characters.
+//! Invariant: work is measured in steps (bytes read and tokens consumed), never in time.
 
 use base::Limits;
 
@@ -16,7 +16,8 @@ fn parse(text: &str) -> ParseOutput {
     super::parse(text, &Limits::default())
 }
 
-/// Repeats `piece` until the text has at least `size` bytes. `#` in the piece becomes a number that differs each time.
+/// Repeats `piece` until the text has at least `size` bytes. Each `#` in the piece is replaced by the number of the
+/// repetition.
 fn repeated(piece: &str, size: usize) -> String {
     let mut text = String::new();
     let mut number = 0;
@@ -27,7 +28,7 @@ fn repeated(piece: &str, size: usize) -> String {
     text
 }
 
-/// Pieces of text that, repeated, could make the lexer or the parser take more than linear time.
+/// Pieces of text whose repetition could make the lexer or the parser take more than linear time.
 const PIECES: &[&str] = &[
     "(",
     ")",

@@ -1,6 +1,6 @@
-//! Golden cases of the parser (`tests/lang/syntax/*.case`) and of the formatter (`tests/lang/format/*.case`).
-//! Invariant: a case of the parser shows the whole tree and every diagnostic. The formatter is tried on every golden
-//! program that parses.
+//! Runs the golden cases of the parser (`tests/lang/syntax/*.case`) and of the formatter (`tests/lang/format/*.case`).
+//! Invariant: a case of the parser contains the whole tree and every diagnostic. Every golden program that parses is
+//! also formatted.
 
 use std::path::Path;
 
@@ -13,7 +13,8 @@ fn programs_parse_as_their_cases_say() {
     golden::run(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/lang/syntax"), parse_case);
 }
 
-/// Parses the input of a case. Attributes: `mode = taught`, `eol = crlf`, `bom = yes`, `show = tokens`, and limits.
+/// Parses the input of a case. The attributes are `mode = taught`, `eol = crlf`, `bom = yes`, `show = tokens`, and
+/// limits.
 fn parse_case(case: &Case) -> String {
     let mut text = case.input.clone();
     if case.attribute("eol") == Some("crlf") {
@@ -67,8 +68,8 @@ fn every_golden_program_parses_to_the_same_tree_after_formatting() {
     assert!(tried > 300, "{tried}");
 }
 
-/// Returns whether the program parses. If it does, both ways of formatting must give the same program, and formatting
-/// again must change nothing.
+/// Returns whether the program parses. Asserts that both formatting functions keep the program unchanged, and that
+/// formatting twice has the same result as formatting once.
 fn survives_formatting(text: &str) -> bool {
     let limits = Limits::default();
     let first = parse(text, &limits);

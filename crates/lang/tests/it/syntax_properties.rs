@@ -1,12 +1,12 @@
-//! Properties of the parser that hold for any text: it always answers, and its spans fit the text.
-//! Invariant: cases are small, so a failure shrinks to a text that a person can read.
+//! Tests properties of the parser for random texts: it always returns a tree, and all spans are inside the text.
+//! Invariant: random cases are small, so that a failure shrinks to a readable text.
 
 use base::{Limits, Severity, Span};
 use lang::syntax::{self, ParseOutput, TokenKind};
 use proptest::prelude::*;
 use serde_json::Value;
 
-/// Pieces of text that are joined to random programs.
+/// Pieces of text that random programs are composed of.
 const WORDS: &[&str] = &[
     "e1",
     "x",
@@ -78,7 +78,7 @@ const WORDS: &[&str] = &[
     "“",
 ];
 
-/// Programs that are damaged in random places.
+/// Valid programs that the tests damage in random places.
 const PROGRAMS: &[&str] = &[
     "open = e1{p3=\"open\", p4>=3}\nhot = open.sort(p4, desc).limit(5)[p1, p13.p27]\nhot, open.group_by(p4, n=count)",
     "rows => e1(p1=_.p1, p2=_.p2).m1(p5=<<T\nHi {{ _.p13 }}\nT\n)[p2]",
@@ -128,7 +128,7 @@ proptest! {
     }
 }
 
-/// Checks the diagnostics, the spans and the formatting of a text, as a program and as a taught line.
+/// Checks the diagnostics, the spans and the formatting of a text, both as a program and as a taught line.
 fn check_parse(text: &str) -> Result<(), TestCaseError> {
     let limits = Limits { nesting: 6, statements: 20, ..Limits::default() };
     for (taught, parsed) in [(false, syntax::parse(text, &limits)), (true, syntax::parse_taught(text, &limits))] {
@@ -148,7 +148,7 @@ fn check_parse(text: &str) -> Result<(), TestCaseError> {
         prop_assert!(error_starts.is_sorted_by(|a, b| a < b), "one error per place: {diagnostics:?}");
         let tree = serde_json::to_value(program).map_err(|error| TestCaseError::fail(error.to_string()))?;
         visit_spans(&tree, &mut |span| check_span(text, span))?;
-        // Taught lines are not formatted: a block in them may lack its body.
+        // Taught lines are not formatted, because a heredoc in them may have no body.
         if !taught && !diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
             let written = syntax::format(program);
             let reparsed = syntax::parse(&written, &limits);

@@ -1,7 +1,7 @@
-//! Splits text into tokens. Comments and blanks end here. Strings are in `quote`, heredocs in `heredoc`, stray
-//! characters in `stray`.
-//! Invariant: each byte is looked at a bounded number of times. Every token lies inside the text and between
-//! characters.
+//! Splits program text into tokens, without comments and blanks. `quote` reads strings, `heredoc` reads heredocs, and
+//! `stray` reads characters that begin no token.
+//! Invariant: each byte is read a bounded number of times. Each token is inside the text and ends at character
+//! boundaries.
 
 mod heredoc;
 mod quote;
@@ -21,18 +21,18 @@ use quote::QuoteScans;
 pub(super) use quote::decode;
 use raw::RawToken;
 
-/// The result of lexing a text.
+/// The result of splitting a text into tokens.
 pub(super) struct Lexed {
     /// The tokens, with a `Newline` for every line break between tokens.
     pub tokens: Vec<Token>,
-    /// Whether an unclosed text took the rest of the program. The brackets that are open before it are then not the
-    /// author's mistake.
+    /// Whether an unclosed string or heredoc contains the rest of the text. The open brackets before it are then not
+    /// reported.
     pub rest_discarded: bool,
-    /// The number of bytes that were looked at, for the test that the work is linear.
+    /// The number of bytes that were read. A test checks that it grows linearly.
     pub steps: usize,
 }
 
-/// Splits a text into tokens. Text that is no token is reported and becomes a token `Bad`.
+/// Splits a text into tokens. Text that is not a token is reported and becomes a `Bad` token.
 pub(super) fn lex<'t>(text: &'t str, mode: ParseMode, reports: &mut Reports<'t>) -> Lexed {
     let mut lexer = Lexer {
         text,
@@ -56,26 +56,26 @@ pub(super) fn lex<'t>(text: &'t str, mode: ParseMode, reports: &mut Reports<'t>)
 struct Lexer<'t, 'r> {
     text: &'t str,
     mode: ParseMode,
-    /// The generated lexer of the plain tokens, and the position in the text.
+    /// The generated lexer of the raw tokens. It has the current position in the text.
     raw: logos::Lexer<'t, RawToken>,
     reports: &'r mut Reports<'t>,
-    /// The tokens so far.
+    /// The tokens read so far.
     tokens: Vec<Token>,
-    /// The last search for each kind of quote.
+    /// The last search for each kind of closing quote.
     quote_scans: QuoteScans,
-    /// The lines that may close a heredoc, which are collected when the first heredoc is opened.
+    /// The lines that may close a heredoc. They are collected at the first heredoc.
     closing_lines: Option<ClosingLines<'t>>,
-    /// The offset at which lexing continues after this line: behind the body of a heredoc whose opener had more on its
-    /// line. 0 if there is none.
+    /// The offset to continue at when the current line ends, or 0 to continue at the next line. It skips the body of a
+    /// heredoc whose opening line has more text.
     resume_at: usize,
-    /// As in [`Lexed`].
+    /// The value of [`Lexed::rest_discarded`] so far.
     rest_discarded: bool,
-    /// As in [`Lexed`].
+    /// The value of [`Lexed::steps`] so far.
     steps: usize,
 }
 
 impl<'t> Lexer<'t, '_> {
-    /// Makes the token of a raw token. Those that need a look ahead are read by a function of their own.
+    /// Makes the token for a raw token. Kinds that need more than their pattern have their own methods.
     fn read_token(&mut self, raw: RawToken) {
         let range = self.raw.span();
         let start = range.start;
@@ -93,15 +93,15 @@ impl<'t> Lexer<'t, '_> {
                     self.push(TokenKind::Newline, span);
                 }
             }
-            RawToken::Word => self.word(span),
-            RawToken::BadNumber => self.bad_number(span),
-            RawToken::Quote => self.string(start),
-            RawToken::TripleQuote => self.triple_quoted(start),
-            RawToken::OtherQuote => self.other_quote(start),
-            RawToken::Fence => self.fence(start),
-            RawToken::Heredoc => self.heredoc(start),
-            RawToken::Alias => self.alias(span),
-            RawToken::Other => self.stray_character(start),
+            RawToken::Word => self.read_word(span),
+            RawToken::BadNumber => self.report_bad_number(span),
+            RawToken::Quote => self.read_string(start),
+            RawToken::TripleQuote => self.read_triple_quoted_string(start),
+            RawToken::OtherQuote => self.read_foreign_string(start),
+            RawToken::Fence => self.skip_fence(start),
+            RawToken::Heredoc => self.read_heredoc(start),
+            RawToken::Alias => self.read_alias(span),
+            RawToken::Other => self.read_stray_character(start),
             _ => {}
         }
     }
@@ -110,7 +110,7 @@ impl<'t> Lexer<'t, '_> {
         self.tokens.push(Token { kind, span });
     }
 
-    /// Continues lexing at `to`, if that is behind the current token.
+    /// Continues at the offset `to`, if it is behind the current token.
     fn skip_to(&mut self, to: usize) {
         let end = self.raw.span().end;
         if to > end && self.text.is_char_boundary(to) {
@@ -119,12 +119,14 @@ impl<'t> Lexer<'t, '_> {
         }
     }
 
-    /// Returns the text from an offset.
+    /// Returns the text from an offset to the end.
     fn rest(&self, from: usize) -> &'t str {
         self.text.get(from..).unwrap_or("")
     }
 
-    /// Returns the offset at which the line of `from` ends, before its `\n` or `\r\n`.
+    /// Returns the offset of the end of the line that contains `from`, before its `
+    /// ` or `\r
+    /// `.
     fn line_end(&mut self, from: usize) -> usize {
         let rest = self.rest(from);
         let line = rest.find('\n').map_or(rest, |at| rest.get(..at).unwrap_or(""));
@@ -132,8 +134,8 @@ impl<'t> Lexer<'t, '_> {
         from + line.strip_suffix('\r').unwrap_or(line).len()
     }
 
-    /// Reads a word. `1_000` is refused as a number with a wrong spelling.
-    fn word(&mut self, span: Span) {
+    /// Reads a word. A word such as `1_000` is reported as a misspelled number.
+    fn read_word(&mut self, span: Span) {
         let text = span.of(self.text);
         if text == "_" {
             self.push(TokenKind::Row, span);
@@ -149,8 +151,8 @@ impl<'t> Lexer<'t, '_> {
         }
     }
 
-    /// Reports a number that is not spelled as one, with the spelling that was probably meant.
-    fn bad_number(&mut self, span: Span) {
+    /// Reports a misspelled number. The correction is the spelling that was probably meant.
+    fn report_bad_number(&mut self, span: Span) {
         let text = span.of(self.text);
         let digits = text.trim_start_matches(['+', '-']);
         let unsigned = digits.strip_suffix('.').unwrap_or(digits);
@@ -175,8 +177,8 @@ impl<'t> Lexer<'t, '_> {
         self.push(TokenKind::Bad, span);
     }
 
-    /// Reads another language's spelling of a token and says so in a note.
-    fn alias(&mut self, span: Span) {
+    /// Reads a token that is spelled as in another language, and adds a note.
+    fn read_alias(&mut self, span: Span) {
         let written = span.of(self.text);
         let kind = raw::alias_kind(written);
         let message = format!("`{written}` was read as `{kind}`");
@@ -185,12 +187,12 @@ impl<'t> Lexer<'t, '_> {
     }
 
     /// Skips a Markdown fence around the program.
-    fn fence(&mut self, start: usize) {
-        // A fence begins a line. Only blanks can stand between the line break and this token, because a comment would
-        // have run to the next line break.
+    fn skip_fence(&mut self, start: usize) {
+        // A fence is the first token of a line. Only blanks can be between the line break and this token, because a
+        // comment ends at a line break.
         let opens_line = matches!(self.tokens.last().map(|token| token.kind), None | Some(TokenKind::Newline));
         if !opens_line {
-            self.other_quote(start);
+            self.read_foreign_string(start);
             return;
         }
         let end = self.line_end(start);

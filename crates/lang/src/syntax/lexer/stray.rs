@@ -1,5 +1,5 @@
-//! Reads characters that begin no token, and the bare words around them.
-//! Invariant: a bad word is one token and one diagnostic, whatever characters it has.
+//! Reads characters that begin no token, with the bare words that contain them.
+//! Invariant: a word with invalid characters is one token and has one diagnostic.
 
 use base::{Diagnostic, Span};
 
@@ -8,12 +8,12 @@ use crate::codes;
 use crate::syntax::reports::{quoted, shown};
 use crate::syntax::token::TokenKind;
 
-/// A bare word of more bytes than this is not repeated in a correction.
+/// The longest bare word in bytes that a correction repeats.
 const MAX_COPIED_BYTES: usize = 120;
 
 impl Lexer<'_, '_> {
-    /// Reads a character that begins no token: a comment or an operator of another language, or a bad word.
-    pub(super) fn stray_character(&mut self, start: usize) {
+    /// Reads a character that begins no token: a comment or operator of another language, or part of an invalid word.
+    pub(super) fn read_stray_character(&mut self, start: usize) {
         let c = self.rest(start).chars().next().unwrap_or(' ');
         let span = Span::new(start, start + c.len_utf8());
         let next = self.rest(start + c.len_utf8()).chars().next();
@@ -35,11 +35,11 @@ impl Lexer<'_, '_> {
             }
             '+' if !self.is_adjacent(start) => self.push(TokenKind::Plus, span),
             '*' if !self.is_adjacent(start) => self.push(TokenKind::Star, span),
-            c => self.bad_word(start, c),
+            c => self.report_stray_word(start, c),
         }
     }
 
-    /// Returns whether the last token ends at `start` and is part of a word that continues there.
+    /// Returns whether the last token ends at `start` and may be the beginning of a longer invalid word.
     fn is_adjacent(&self, start: usize) -> bool {
         use TokenKind::{Bad, Colon, Dot, Minus, Number, Plus, Row, Star, Word};
         self.tokens.last().is_some_and(|last| {
@@ -48,16 +48,16 @@ impl Lexer<'_, '_> {
         })
     }
 
-    /// Reads a bare word with a character that words do not have, such as `owner/name`, `a@b.c` or `50%`: everything
-    /// around it up to a blank or a delimiter. Tokens already read that belong to the word are taken back.
-    pub(super) fn bad_word(&mut self, at: usize, c: char) {
+    /// Reads a bare word that contains an invalid character, such as `owner/name`, `a@b.c` or `50%`. The word extends
+    /// to the next blank or delimiter, and tokens that were read from its beginning are removed.
+    pub(super) fn report_stray_word(&mut self, at: usize, c: char) {
         let mut start = at;
         while self.is_adjacent(start) {
             start = self.tokens.pop().map_or(start, |last| last.span.start as usize);
         }
         let rest = self.rest(at + c.len_utf8());
-        let ends = |c: char| c.is_whitespace() || ",()[]{}\"'`=<>~;".contains(c);
-        let end = at + c.len_utf8() + rest.find(ends).unwrap_or(rest.len());
+        let is_delimiter = |c: char| c.is_whitespace() || ",()[]{}\"'`=<>~;".contains(c);
+        let end = at + c.len_utf8() + rest.find(is_delimiter).unwrap_or(rest.len());
         let span = Span::new(start, end);
         let word = span.of(self.text);
         let name = if c.is_control() { c.escape_debug().to_string() } else { c.to_string() };
@@ -75,7 +75,7 @@ impl Lexer<'_, '_> {
         self.skip_to(end);
     }
 
-    /// Skips a comment of another language and says so in a note.
+    /// Skips a comment of another language, and adds a note.
     fn skip_foreign_comment(&mut self, start: usize, sign: &str) {
         let end = self.line_end(start);
         let message = format!("a comment starts with `;;`; this line's `{sign} …` was left out");
@@ -84,7 +84,7 @@ impl Lexer<'_, '_> {
         self.skip_to(end);
     }
 
-    /// Reports `|`, `||`, `&` and the like.
+    /// Reports `|`, `||`, `&` and similar operators.
     fn report_or_operator(&mut self, span: Span) {
         let sign = shown(span.of(self.text));
         let message = format!(

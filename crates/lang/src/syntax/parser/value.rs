@@ -1,5 +1,5 @@
-//! Parses values: the content of a slot, a key, a list or an object.
-//! Invariant: a value is always made. A value that could not be parsed is `Error` and has its diagnostic.
+//! Parses values, which are the contents of slots, keys, lists and objects.
+//! Invariant: parsing always returns a value. A value that cannot be parsed is `Error` and has a diagnostic.
 
 use base::{Diagnostic, Span};
 
@@ -11,45 +11,45 @@ use crate::syntax::token::TokenKind;
 use crate::syntax::tree::{Entry, Heredoc, Name, Node, Primary, Value, ValueKind};
 
 impl Parser<'_, '_> {
-    pub(super) fn value(&mut self) -> Value {
+    pub(super) fn parse_value(&mut self) -> Value {
         let span = self.span();
         self.last_value = Some(self.at);
         let kind = match self.kind() {
             TokenKind::String => ValueKind::String(decode(self.token_text())),
             TokenKind::Number => ValueKind::Number(self.token_text().to_owned()),
-            TokenKind::Word => match self.literal() {
+            TokenKind::Word => match self.parse_literal() {
                 Some(literal) => literal,
-                None => return self.node_value(),
+                None => return self.parse_node_value(),
             },
             TokenKind::Bad => ValueKind::Error,
-            TokenKind::Row => return self.node_value(),
-            TokenKind::Dollar => return self.dollar(),
+            TokenKind::Row => return self.parse_node_value(),
+            TokenKind::Dollar => return self.parse_dollar(),
             TokenKind::Hole => ValueKind::Hole,
-            // Tables write `e1(..)` for a key that they have spelled out before.
+            // Taught tables write `e1(..)` for a key that they spelled out earlier.
             TokenKind::Dot if self.next_kind() == TokenKind::Dot => {
-                self.bump();
-                self.bump();
+                self.consume();
+                self.consume();
                 return Value { kind: ValueKind::Hole, span: self.span_since(span.start) };
             }
             TokenKind::Heredoc => {
-                return Value { kind: ValueKind::Text(self.heredoc()), span };
+                return Value { kind: ValueKind::Text(self.parse_heredoc()), span };
             }
-            TokenKind::LeftBracket => return self.list_value(),
+            TokenKind::LeftBracket => return self.parse_list_value(),
             TokenKind::LeftBrace => {
-                let entries = self.object();
+                let entries = self.parse_object();
                 return Value { kind: ValueKind::Object(entries), span: self.span_since(span.start) };
             }
             TokenKind::Uri => {
                 self.report_fix(span, "an address is text: put it in double quotes", span, &quoted(self.token_text()));
                 ValueKind::Error
             }
-            _ => return self.missing_value(),
+            _ => return self.report_missing_value(),
         };
-        self.bump();
+        self.consume();
         Value { kind, span }
     }
 
-    fn literal(&self) -> Option<ValueKind> {
+    fn parse_literal(&self) -> Option<ValueKind> {
         match self.token_text() {
             "true" => Some(ValueKind::Bool(true)),
             "false" => Some(ValueKind::Bool(false)),
@@ -58,14 +58,14 @@ impl Parser<'_, '_> {
         }
     }
 
-    fn node_value(&mut self) -> Value {
-        let node = self.node();
+    fn parse_node_value(&mut self) -> Value {
+        let node = self.parse_node();
         Value { span: node.span, kind: ValueKind::Node(Box::new(node)) }
     }
 
-    /// Parses `$`, a place to fill, or `$name`, by which another language means `name`.
-    fn dollar(&mut self) -> Value {
-        let span = self.bump().span;
+    /// Parses the placeholder `$`, or `$name` as other languages write the name of a variable.
+    fn parse_dollar(&mut self) -> Value {
+        let span = self.consume().span;
         if self.kind() == TokenKind::Word && self.is_adjacent(0) {
             let wrong = span.to(self.span());
             self.report_fix(
@@ -74,13 +74,13 @@ impl Parser<'_, '_> {
                 wrong,
                 self.token_text(),
             );
-            return self.node_value();
+            return self.parse_node_value();
         }
         Value { kind: ValueKind::Hole, span }
     }
 
-    /// Reports a token that begins no value. Numbers with a wrong spelling, such as `.5`, are passed.
-    fn missing_value(&mut self) -> Value {
+    /// Reports a token that cannot begin a value. A misspelled number, such as `.5`, is consumed.
+    fn report_missing_value(&mut self) -> Value {
         let span = self.span();
         use TokenKind::{Dot, Minus, Number};
         let signs = match (self.kind(), self.next_kind(), self.token(2).kind) {
@@ -108,40 +108,40 @@ impl Parser<'_, '_> {
         Value { kind: ValueKind::Error, span: Span { start: span.start, end: span.start } }
     }
 
-    /// Parses `[a, b]` as a list or, when parts are applied to it, as rows.
-    fn list_value(&mut self) -> Value {
+    /// Parses `[a, b]` as a list or, if parts follow, as rows.
+    fn parse_list_value(&mut self) -> Value {
         let start = self.span().start;
-        let values = self.list();
+        let values = self.parse_list();
         if !matches!(self.kind(), TokenKind::Dot | TokenKind::Back | TokenKind::Arrow) {
             return Value { kind: ValueKind::List(values), span: self.span_since(start) };
         }
         let head = self.span_since(start);
         let mut parts = Vec::new();
-        self.parts(&mut parts);
+        self.parse_parts(&mut parts);
         let node = Node { primary: Primary::List(values), head, parts, span: self.span_since(start) };
         Value { span: node.span, kind: ValueKind::Node(Box::new(node)) }
     }
 
-    pub(super) fn list(&mut self) -> Vec<Value> {
+    pub(super) fn parse_list(&mut self) -> Vec<Value> {
         match self.enter_group() {
-            Some(group) => self.items(group, "a value", |parser| Some(parser.value())),
+            Some(group) => self.parse_items(group, "a value", |parser| Some(parser.parse_value())),
             None => Vec::new(),
         }
     }
 
     /// Parses `{key: value}`.
-    pub(super) fn object(&mut self) -> Vec<Entry> {
+    pub(super) fn parse_object(&mut self) -> Vec<Entry> {
         match self.enter_group() {
-            Some(group) => self.items(group, "`key: value`", Self::entry),
+            Some(group) => self.parse_items(group, "`key: value`", Self::parse_entry),
             None => Vec::new(),
         }
     }
 
-    fn entry(&mut self) -> Option<Entry> {
+    fn parse_entry(&mut self) -> Option<Entry> {
         let key = match self.kind() {
-            TokenKind::Word => self.name(),
+            TokenKind::Word => self.parse_name(),
             TokenKind::String => {
-                let token = self.bump();
+                let token = self.consume();
                 Name { text: decode(token.span.of(self.text)).into(), span: token.span }
             }
             _ => {
@@ -164,14 +164,14 @@ impl Parser<'_, '_> {
                 return None;
             }
         }
-        self.bump();
-        let value = self.value();
+        self.consume();
+        let value = self.parse_value();
         Some(Entry { key, value })
     }
 
-    /// Returns the heredoc at the current token.
-    pub(super) fn heredoc(&mut self) -> Heredoc {
-        let token = self.bump();
+    /// Consumes the heredoc at the current token and returns it.
+    pub(super) fn parse_heredoc(&mut self) -> Heredoc {
+        let token = self.consume();
         let (tag, body) = heredoc_tag_and_body(token.span.of(self.text));
         Heredoc { tag: tag.to_owned(), body: body.to_owned(), span: token.span }
     }
