@@ -7,13 +7,13 @@ use std::ops::Range;
 use base::{Diagnostic, Edit, Span, apply_edits};
 
 /// The longest line in bytes that a correction repeats. For a longer line, only the corrected piece is shown.
-pub(crate) const MAX_LINE_BYTES: usize = 320;
+pub(crate) const MAX_COPIED_LINE_BYTES: usize = 320;
 
 /// Sorts the diagnostics by position and adds their lines to copy. All corrections of one line are applied together,
 /// so that no line to copy contains a mistake that another diagnostic reports. The first diagnostic of the line shows
 /// the result.
 pub(crate) fn add_copy_lines(text: &str, diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
-    add_lines(text, diagnostics, |range, edits| corrected_line(text, range, edits))
+    set_copy_lines(text, diagnostics, |range, edits| corrected_line(text, range, edits))
 }
 
 /// Adds lines to copy as [`add_copy_lines`] does, but takes them from `corrected_program`, which may contain more
@@ -25,7 +25,7 @@ pub(crate) fn add_copy_lines_from(
 ) -> Vec<Diagnostic> {
     let lines: Vec<&str> = corrected_program.lines().collect();
     let line_count = text.lines().count();
-    add_lines(text, diagnostics, |range, edits| {
+    set_copy_lines(text, diagnostics, |range, edits| {
         let number = text.get(..range.start)?.matches('\n').count();
         let spans_lines = text.get(range.clone())?.contains('\n');
         match lines.get(number) {
@@ -40,7 +40,7 @@ pub(crate) fn add_copy_lines_from(
 
 /// Sorts the diagnostics and sets the `copy` of each. `line` returns the line to copy for the range of a line and its
 /// edits.
-fn add_lines(
+fn set_copy_lines(
     text: &str,
     mut diagnostics: Vec<Diagnostic>,
     line: impl Fn(Range<usize>, &[Edit]) -> Option<String>,
@@ -48,7 +48,7 @@ fn add_lines(
     diagnostics.sort_by_key(|diagnostic| (diagnostic.span.start, diagnostic.code));
     let mut corrected: Vec<CorrectedLine> = Vec::new();
     for (diagnostic_index, diagnostic) in diagnostics.iter_mut().enumerate() {
-        let Some(range) = line_around(text, &diagnostic.fix) else {
+        let Some(range) = line_range_around(text, &diagnostic.fix) else {
             // The line is too long to repeat, so a single edit is shown by its replacement alone.
             if let [only] = diagnostic.fix.as_slice() {
                 diagnostic.copy = Some(only.replacement_in(text)).filter(|piece| fits_in_copy(piece));
@@ -104,22 +104,22 @@ fn corrected_line(text: &str, range: Range<usize>, edits: &[Edit]) -> Option<Str
 }
 
 /// Returns whether a text is one line and short enough to be shown. A correction may lengthen a line, so the limit is
-/// twice `MAX_LINE_BYTES`.
+/// twice `MAX_COPIED_LINE_BYTES`.
 fn fits_in_copy(line: &str) -> bool {
-    line.len() <= 2 * MAX_LINE_BYTES && !line.contains('\n')
+    line.len() <= 2 * MAX_COPIED_LINE_BYTES && !line.contains('\n')
 }
 
-/// Returns the byte range of the lines that contain all edits. Reads at most `MAX_LINE_BYTES` on either side, and
+/// Returns the byte range of the lines that contain all edits. Reads at most `MAX_COPIED_LINE_BYTES` on either side, and
 /// returns `None` if the lines are longer.
-fn line_around(text: &str, edits: &[Edit]) -> Option<Range<usize>> {
+fn line_range_around(text: &str, edits: &[Edit]) -> Option<Range<usize>> {
     let span = edits.iter().map(|edit| edit.span).reduce(Span::to)?;
     let start = span.start as usize;
     let end = span.end as usize;
     let before = text.get(..start)?;
     let after = text.get(end..)?;
-    let text_before_start = before.floor_char_boundary(before.len().saturating_sub(MAX_LINE_BYTES));
+    let text_before_start = before.floor_char_boundary(before.len().saturating_sub(MAX_COPIED_LINE_BYTES));
     let text_before = before.get(text_before_start..)?;
-    let text_after = after.get(..after.floor_char_boundary(MAX_LINE_BYTES.min(after.len())))?;
+    let text_after = after.get(..after.floor_char_boundary(MAX_COPIED_LINE_BYTES.min(after.len())))?;
     let line_start = match text_before.rfind('\n') {
         Some(at) => text_before_start + at + 1,
         None if text_before_start == 0 => 0,
@@ -130,5 +130,5 @@ fn line_around(text: &str, edits: &[Edit]) -> Option<Range<usize>> {
         None if text_after.len() == after.len() => text.len(),
         None => return None,
     };
-    (line_end - line_start <= MAX_LINE_BYTES).then_some(line_start..line_end)
+    (line_end - line_start <= MAX_COPIED_LINE_BYTES).then_some(line_start..line_end)
 }

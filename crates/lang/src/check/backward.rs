@@ -34,7 +34,7 @@ impl<'s> Checker<'s> {
         let source = self.resolve_entity(written)?;
         let rows = self.rows(input).clone();
         let rows_entity = self.exposed_entity_of(&rows).filter(|e| e.catalog.id == source.catalog.id);
-        let back_paths = rows_entity.map(|rows_entity| back_paths(source, rows_entity)).unwrap_or_default();
+        let back_paths = rows_entity.map(|rows_entity| find_back_paths(source, rows_entity)).unwrap_or_default();
         let [back_path] = back_paths.as_slice() else {
             self.report_no_back_path(rows_entity, source, &back_paths, written, span);
             return None;
@@ -107,11 +107,11 @@ impl<'s> Checker<'s> {
 
 /// Lists the ways from rows of `rows_entity` back to `source`, without duplicates. If a field of the row contains the
 /// reference, the list has no queries, because following the reference is cheaper.
-fn back_paths<'s>(source: &'s ExposedEntity, rows_entity: &'s ExposedEntity) -> Vec<BackPath<'s>> {
+fn find_back_paths<'s>(source: &'s ExposedEntity, rows_entity: &'s ExposedEntity) -> Vec<BackPath<'s>> {
     let relations = source.definition().into_iter().flat_map(|e| e.relations.values());
     let mut paths: Vec<BackPath<'s>> = Vec::new();
     for relation in relations.filter(|r| r.target == rows_entity.entity) {
-        paths.extend(back_path(source, rows_entity, relation).filter(|back_path| !paths.contains(back_path)));
+        paths.extend(find_back_path(source, rows_entity, relation).filter(|back_path| !paths.contains(back_path)));
     }
     let field_paths: Vec<BackPath<'s>> =
         paths.iter().copied().filter(|back_path| matches!(back_path, BackPath::Field(_))).collect();
@@ -119,7 +119,7 @@ fn back_paths<'s>(source: &'s ExposedEntity, rows_entity: &'s ExposedEntity) -> 
 }
 
 /// Returns the way back along one relation of `source`, or `None` if the relation cannot be followed backwards.
-fn back_path<'s>(
+fn find_back_path<'s>(
     source: &'s ExposedEntity,
     rows_entity: &'s ExposedEntity,
     relation: &'s Relation,

@@ -20,7 +20,7 @@ impl Checker<'_> {
             return None;
         }
         let handle = self.check_handle(call)?;
-        let rows = RowType { has_unknown_columns: true, ..RowType::computed(Vec::new(), true) };
+        let rows = RowType { has_unknown_columns: true, ..RowType::computed_rows(Vec::new(), true) };
         Some(match call.kind {
             HandleCallKind::Page => {
                 let limit = match &call.limit {
@@ -50,7 +50,7 @@ impl Checker<'_> {
         if is_handle {
             return Some(written.to_string());
         }
-        let slot = self.scope.slot.map_or_else(|| "s0".to_owned(), |slot| slot.to_string());
+        let slot = self.scope.session_slot.map_or_else(|| "s0".to_owned(), |slot| slot.to_string());
         let (message, fix) = if numbered(written) {
             let fix = Edit::insert(call.handle.span.start, format!("{slot}_"));
             (format!("`{written}` lacks the slot it belongs to"), Some(fix))

@@ -18,9 +18,9 @@ use crate::syntax::tree::{Arg, EntityName, Key, MethodArgs, Name, Value};
 #[derive(Debug, Clone)]
 pub(super) enum Receiver<'s> {
     /// The entity itself, as in `Ticket.open(…)`.
-    Type(&'s ExposedEntity),
+    Entity(&'s ExposedEntity),
     /// One row of an entity, and the reference to the row.
-    Instance(&'s ExposedEntity, Expr),
+    Row(&'s ExposedEntity, Expr),
 }
 
 /// A method call whose capability and arguments have been resolved.
@@ -33,7 +33,7 @@ pub(super) struct ResolvedMethod<'s> {
 impl<'s> Receiver<'s> {
     fn exposed(&self) -> &'s ExposedEntity {
         match self {
-            Receiver::Type(exposed) | Receiver::Instance(exposed, _) => exposed,
+            Receiver::Entity(exposed) | Receiver::Row(exposed, _) => exposed,
         }
     }
 }
@@ -45,7 +45,7 @@ impl<'s> Checker<'s> {
         exposed: &'s ExposedEntity,
         call: MethodCall<'_>,
     ) -> Option<NodeId> {
-        let method = self.resolve_method(&Receiver::Type(exposed), call)?;
+        let method = self.resolve_method(&Receiver::Entity(exposed), call)?;
         self.add_call(method, None, call.name.span)
     }
 
@@ -58,7 +58,7 @@ impl<'s> Checker<'s> {
         call: MethodCall<'_>,
     ) -> Option<NodeId> {
         let key = self.check_key_args(exposed, entity, key, call.receiver_span)?;
-        let receiver = Receiver::Instance(exposed, reference_of(exposed, key)?);
+        let receiver = Receiver::Row(exposed, reference_of(exposed, key)?);
         let method = self.resolve_method(&receiver, call)?;
         self.add_call(method, None, call.name.span)
     }
@@ -82,7 +82,7 @@ impl<'s> Checker<'s> {
             self.report_many_receivers(exposed, capability, call);
             return None;
         }
-        let (Some(exposed), Some(of)) = (exposed, rows.entity_of()) else {
+        let (Some(exposed), Some(of)) = (exposed, rows.entity_ref()) else {
             let message = format!("`.{}(…)` is called on an entity, and these rows are of none", name.text);
             self.report_error(codes::WRONG_RECEIVER, call.span, message);
             return None;
@@ -101,7 +101,7 @@ impl<'s> Checker<'s> {
         }
         let reference =
             self.written_key(input).unwrap_or(Expr::Step { step: input.0, take: RowPart::Key(of), many: false });
-        let method = self.resolve_method(&Receiver::Instance(exposed, reference), call)?;
+        let method = self.resolve_method(&Receiver::Row(exposed, reference), call)?;
         self.add_call(method, None, name.span)
     }
 
@@ -115,22 +115,22 @@ impl<'s> Checker<'s> {
         let style = NameStyle::of(&call.name.text);
         let Some(capability) = self.scope.method(exposed, &call.name.text) else {
             let rows = self.row_type_of_entity(&exposed.catalog, &exposed.entity, true);
-            if !matches!(receiver, Receiver::Type(_)) || !self.report_foreign_method(&rows, call) {
+            if !matches!(receiver, Receiver::Entity(_)) || !self.report_foreign_method(&rows, call) {
                 self.report_unknown_method(exposed, call, style);
             }
             return None;
         };
         let mut args = match receiver {
-            Receiver::Type(_) if capability.needs_anchor() => {
+            Receiver::Entity(_) if capability.needs_anchor() => {
                 self.report_wrong_receiver(exposed, capability, call);
                 return None;
             }
-            Receiver::Instance(..) if !capability.needs_anchor() && capability.kind != Kind::Get => {
+            Receiver::Row(..) if !capability.needs_anchor() && capability.kind != Kind::Get => {
                 self.report_wrong_receiver(exposed, capability, call);
                 return None;
             }
-            Receiver::Type(_) => Args::new(),
-            Receiver::Instance(_, reference) => anchor_args(exposed, capability, reference),
+            Receiver::Entity(_) => Args::new(),
+            Receiver::Row(_, reference) => args_from_receiver_key(exposed, capability, reference),
         };
         let given_args = match call.args {
             MethodArgs::Slots(slots) => self.check_slot_arguments(exposed, capability, slots, style),
@@ -251,17 +251,20 @@ impl<'s> Checker<'s> {
 }
 
 /// Returns the arguments that the key of the receiver fills.
-fn anchor_args(exposed: &ExposedEntity, capability: &Capability, reference: &Expr) -> Args {
+fn args_from_receiver_key(exposed: &ExposedEntity, capability: &Capability, reference: &Expr) -> Args {
     let key = exposed.definition().map(|e| e.key.as_slice()).unwrap_or_default();
     let is_filled = |part: &&String| match capability.kind {
         Kind::Get => capability.params.contains_key(*part),
         _ => capability.anchor.contains(part),
     };
-    key.iter().filter(is_filled).map(|part| (SmolStr::new(part), part_of(reference, part, key.len()))).collect()
+    key.iter()
+        .filter(is_filled)
+        .map(|part| (SmolStr::new(part), key_part_of_reference(reference, part, key.len())))
+        .collect()
 }
 
 /// Returns one part of the key that a reference contains. `parts` is the number of parts of the key.
-fn part_of(reference: &Expr, part: &str, part_count: usize) -> Expr {
+fn key_part_of_reference(reference: &Expr, part: &str, part_count: usize) -> Expr {
     let part_of_row = |take: &RowPart| match take {
         RowPart::Key(_) => RowPart::Path(vec![part.into()]),
         RowPart::Path(path) if part_count == 1 => RowPart::Path(path.clone()),

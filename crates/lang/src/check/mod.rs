@@ -104,10 +104,10 @@ impl CheckedNode {
     }
 
     /// Returns the node as a step. The planner fills in the cost later.
-    pub fn step(&self) -> Step {
+    pub fn to_step(&self) -> Step {
         Step {
             kind: self.kind.clone(),
-            of: self.rows.entity_of(),
+            of: self.rows.entity_ref(),
             columns: self.rows.columns.clone(),
             shape: self.shape(),
             class: catalog::EffectClass::Read,
@@ -226,7 +226,7 @@ impl<'s> Checker<'s> {
         for binding in &program.bindings {
             self.check_binding(binding);
         }
-        let root_labels: Vec<Option<String>> = program.roots.iter().map(|root| self.label_of(root)).collect();
+        let root_labels: Vec<Option<String>> = program.roots.iter().map(|root| self.label_of_root(root)).collect();
         let mut returns: Vec<CheckedResult> = Vec::new();
         for (root, name) in program.roots.iter().zip(&root_labels) {
             match self.check_node(root) {
@@ -275,7 +275,7 @@ impl<'s> Checker<'s> {
     }
 
     /// Returns the label of a final expression that consists only of a label.
-    fn label_of(&self, root: &Node) -> Option<String> {
+    fn label_of_root(&self, root: &Node) -> Option<String> {
         match &root.primary {
             Primary::Name(name) if root.parts.is_empty() && name.catalog.is_none() => {
                 self.labels.contains_key(&name.name.text).then(|| name.name.text.to_string())

@@ -145,7 +145,7 @@ impl<'s> Checker<'s> {
 
     /// Makes a row `{content}` from a block of text.
     fn add_text_node(&mut self, block: &Heredoc) -> NodeId {
-        self.add_node(StepKind::Text { content: block.body.clone() }, RowType::text())
+        self.add_node(StepKind::Text { content: block.body.clone() }, RowType::text_rows())
     }
 
     /// Checks `["db", "cache"]`, which makes a row of each literal.
@@ -157,7 +157,7 @@ impl<'s> Checker<'s> {
         let (kind, ref_catalog) =
             same.map_or((Type::Json, None), |first| (first.kind.clone(), first.ref_catalog.clone()));
         let columns = vec![TypedColumn { name: "value".into(), kind, ref_catalog }];
-        let rows = RowType { is_literal: true, ..RowType::computed(columns, true) };
+        let rows = RowType { is_literal: true, ..RowType::computed_rows(columns, true) };
         let items = items.into_iter().map(|item| item.expr).collect();
         Some(self.add_node(StepKind::Rows { items }, rows))
     }

@@ -30,7 +30,7 @@ impl Checker<'_> {
         if let Some(rows) = self.row_types.iter().rev().find(is_same) {
             return RowType { many, ..rows.clone() };
         }
-        let rows = RowType::entity_rows(catalog, entity, many);
+        let rows = RowType::rows_of_entity(catalog, entity, many);
         self.row_types.push(rows.clone());
         rows
     }
@@ -43,7 +43,7 @@ impl Checker<'_> {
         many: bool,
     ) -> RowType {
         if !capability.gives_rows() {
-            return RowType::computed(Vec::new(), many);
+            return RowType::computed_rows(Vec::new(), many);
         }
         self.row_type_of_entity(catalog, &capability.returns, many).limited_to_capability(catalog, capability)
     }
@@ -78,7 +78,7 @@ impl Checker<'_> {
     /// Adds a node to a space. A node inside a read per row waits for no effect itself, because the step that contains
     /// the read waits.
     pub(super) fn add_node_in(&mut self, space: usize, kind: StepKind, rows: RowType) -> NodeId {
-        let effect = if kind.calls_api() { self.preceding_effect(&kind, &rows) } else { None };
+        let effect = if kind.calls_api() { self.find_preceding_effect(&kind, &rows) } else { None };
         let after = effect.filter(|_| space == 0);
         // The row type is not part of the key, because the operation and its input nodes determine it.
         let operation_key = (step_hash(&kind), after);
@@ -98,7 +98,7 @@ impl Checker<'_> {
     }
 
     /// Returns the last effect that a read must wait for.
-    fn preceding_effect(&self, kind: &StepKind, rows: &RowType) -> Option<NodeId> {
+    fn find_preceding_effect(&self, kind: &StepKind, rows: &RowType) -> Option<NodeId> {
         match (kind, rows.catalog()) {
             (StepKind::Derive { .. } | StepKind::Page { .. }, _) | (_, None) => self.last_effect,
             (_, Some(catalog)) => self.last_effect_of.get(&catalog.id).copied(),
@@ -171,7 +171,7 @@ impl Checker<'_> {
         self.spaces.push(NodeSpace::default());
         let result = check(self);
         let space = self.spaces.pop().unwrap_or_default();
-        Some((result?, space.nodes.iter().map(CheckedNode::step).collect()))
+        Some((result?, space.nodes.iter().map(CheckedNode::to_step).collect()))
     }
 
     /// Returns whether an effect is allowed here. Effects are refused inside values.

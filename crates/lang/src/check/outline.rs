@@ -9,7 +9,7 @@ pub fn outline(checked: &Checked) -> String {
     let mut lines = Vec::new();
     for (at, node) in checked.nodes().iter().enumerate() {
         let rows = &node.rows;
-        let entity = rows.entity_of().map_or("rows".to_owned(), |of| format!("{}:{}", of.catalog, of.entity));
+        let entity = rows.entity_ref().map_or("rows".to_owned(), |of| format!("{}:{}", of.catalog, of.entity));
         let shape = if rows.many { format!("[{entity}]") } else { entity };
         let label = node.label.as_ref().map(|l| format!(" ({l})")).unwrap_or_default();
         let after = node.after.map(|effect| format!(" after n{}", effect.0)).unwrap_or_default();

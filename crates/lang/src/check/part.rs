@@ -243,7 +243,7 @@ impl<'s> Checker<'s> {
         let rows = RowType {
             entity: before.entity.clone(),
             has_unknown_columns: before.has_unknown_columns,
-            ..RowType::computed(typed_columns.collect(), before.many)
+            ..RowType::computed_rows(typed_columns.collect(), before.many)
         };
         // A projection of a projection is merged into one projection of the rows below.
         let is_column = |resolved: &ResolvedPath| resolved.path.len() == 1 && resolved.attachments.is_empty();
@@ -283,7 +283,7 @@ impl<'s> Checker<'s> {
     pub(super) fn check_count(&mut self, count: &Value) -> Option<usize> {
         let number = match &count.kind {
             ValueKind::Number(text) => text.parse::<usize>().ok().filter(|n| *n > 0),
-            ValueKind::Hole if self.allows_placeholders => Some(1),
+            ValueKind::Placeholder if self.allows_placeholders => Some(1),
             _ => None,
         };
         if number.is_none() {

@@ -8,7 +8,7 @@ use base::{Diagnostic, Edit, similar_names};
 use catalog::{Catalog, Type, Via};
 use smol_str::SmolStr;
 
-use super::correction::{FIELDS_SHOWN, list_all_names, rename_edit};
+use super::correction::{MAX_FIELDS_SHOWN, list_all_names, rename_edit};
 use super::{Checker, NodeId, RowType};
 use crate::codes;
 use crate::ir::{EntityRef, Path};
@@ -53,13 +53,13 @@ pub(super) struct PathError {
 #[derive(Debug)]
 pub(super) enum PathErrorKind {
     /// The rows have no column of this name.
-    Column,
+    NoSuchColumn,
     /// The referenced entity has no field of this name.
-    Field(Arc<Catalog>, String),
+    NoSuchField(Arc<Catalog>, String),
     /// The object has no slot of this name. The list contains the names of its slots.
-    Slot(Vec<String>),
+    NoSuchSlot(Vec<String>),
     /// A value of this type contains no other values. The text describes the type.
-    Plain(String),
+    NoInnerValues(String),
     /// The referenced entity was not taught to the session.
     UntaughtEntity(Arc<Catalog>, String),
 }
@@ -98,7 +98,7 @@ impl<'s> Checker<'s> {
             });
         }
         let (column, column_names) =
-            self.first_column(rows, names).ok_or(PathError { index: 0, kind: PathErrorKind::Column })?;
+            self.first_column(rows, names).ok_or(PathError { index: 0, kind: PathErrorKind::NoSuchColumn })?;
         let mut resolved = ResolvedPath {
             path: vec![column.name.clone()],
             wire: vec![column.name.clone()],
@@ -144,8 +144,9 @@ impl<'s> Checker<'s> {
             Type::Ref(target) => self.step_through_reference(resolved, &target, name),
             Type::Object(slots) => {
                 let wire = SmolStr::new(self.wire_name_of(resolved.ref_catalog.as_deref(), &name.text));
-                let slot =
-                    slots.get(wire.as_str()).ok_or_else(|| PathErrorKind::Slot(slots.keys().cloned().collect()))?;
+                let slot = slots
+                    .get(wire.as_str())
+                    .ok_or_else(|| PathErrorKind::NoSuchSlot(slots.keys().cloned().collect()))?;
                 resolved.kind = slot.kind.clone();
                 resolved.path.push(wire.clone());
                 resolved.wire.push(wire);
@@ -157,7 +158,7 @@ impl<'s> Checker<'s> {
                 resolved.kind = Type::Json;
                 Ok(())
             }
-            other => Err(PathErrorKind::Plain(other.describe())),
+            other => Err(PathErrorKind::NoInnerValues(other.describe())),
         }
     }
 
@@ -170,9 +171,11 @@ impl<'s> Checker<'s> {
         name: &Name,
     ) -> Result<(), PathErrorKind> {
         let Some(ref_catalog) = resolved.ref_catalog.clone() else {
-            return Err(PathErrorKind::Plain(target.to_owned()));
+            return Err(PathErrorKind::NoInnerValues(target.to_owned()));
         };
-        let Some(entity) = ref_catalog.entity(target) else { return Err(PathErrorKind::Plain(target.to_owned())) };
+        let Some(entity) = ref_catalog.entity(target) else {
+            return Err(PathErrorKind::NoInnerValues(target.to_owned()));
+        };
         let wire = self.wire_name_of(Some(&ref_catalog), &name.text);
         let by_relation = || match entity.relations.get(wire).map(|r| &r.via) {
             Some(Via::Key { field }) => entity.fields.get(field),
@@ -180,7 +183,7 @@ impl<'s> Checker<'s> {
         };
         let field_in_other_case = || entity.fields.values().find(|f| f.name.eq_ignore_ascii_case(wire));
         let field = entity.fields.get(wire).or_else(by_relation).or_else(field_in_other_case);
-        let Some(field) = field else { return Err(PathErrorKind::Field(ref_catalog.clone(), target.to_owned())) };
+        let Some(field) = field else { return Err(PathErrorKind::NoSuchField(ref_catalog.clone(), target.to_owned())) };
         resolved.kind = field.kind.clone();
         resolved.wire.push(SmolStr::new(&field.name));
         match (entity.key.contains(&field.name), entity.key.len()) {
@@ -225,16 +228,16 @@ impl<'s> Checker<'s> {
         let Some(name) = names.get(error.index).or(names.last()) else { return };
         let style = NameStyle::of(&name.text);
         let (message, known_names) = match &error.kind {
-            PathErrorKind::Column => self.describe_missing_column(rows, name, style),
-            PathErrorKind::Field(ref_catalog, entity) => {
+            PathErrorKind::NoSuchColumn => self.describe_missing_column(rows, name, style),
+            PathErrorKind::NoSuchField(ref_catalog, entity) => {
                 let fields = ref_catalog.entity(entity).into_iter().flat_map(|e| e.fields.keys());
                 let known_names: Vec<String> = fields.map(|f| self.scope.styled_slot(ref_catalog, f, style)).collect();
                 let shown_name =
                     self.scope.find_exposed(ref_catalog, entity).map_or(entity.as_str(), |e| e.styled_name(style));
                 (format!("no field `{}` on {shown_name}", name.text), known_names)
             }
-            PathErrorKind::Slot(slots) => (format!("no slot `{}` in it", name.text), slots.clone()),
-            PathErrorKind::Plain(kind) => {
+            PathErrorKind::NoSuchSlot(slots) => (format!("no slot `{}` in it", name.text), slots.clone()),
+            PathErrorKind::NoInnerValues(kind) => {
                 (format!("`{}`: nothing is inside a value of type {kind}", name.text), Vec::new())
             }
             PathErrorKind::UntaughtEntity(ref_catalog, entity) => {
@@ -246,8 +249,10 @@ impl<'s> Checker<'s> {
         let alternatives = similar_names(&name.text, known_names.iter().map(String::as_str));
         let fix = rename_edit(name, known_names.iter().map(String::as_str));
         let all_names = match &error.kind {
-            PathErrorKind::Column => rows.entity.as_ref().map(|of| all_fields(&of.catalog, &of.entity, fix.as_ref())),
-            PathErrorKind::Field(ref_catalog, entity) => Some(all_fields(ref_catalog, entity, fix.as_ref())),
+            PathErrorKind::NoSuchColumn => {
+                rows.entity.as_ref().map(|of| list_all_fields(&of.catalog, &of.entity, fix.as_ref()))
+            }
+            PathErrorKind::NoSuchField(ref_catalog, entity) => Some(list_all_fields(ref_catalog, entity, fix.as_ref())),
             _ => None,
         };
         let message = format!("{message}{}", all_names.unwrap_or_default());
@@ -292,7 +297,7 @@ impl<'s> Checker<'s> {
 }
 
 /// Returns a list of all fields of an entity for a message. It is empty if the taught table shows all of them.
-fn all_fields(catalog: &Catalog, entity: &str, fix: Option<&Edit>) -> String {
+fn list_all_fields(catalog: &Catalog, entity: &str, fix: Option<&Edit>) -> String {
     let Some(entity) = catalog.entity(entity) else { return String::new() };
-    list_all_names(entity.fields.keys().map(String::as_str), FIELDS_SHOWN + entity.key.len(), fix)
+    list_all_names(entity.fields.keys().map(String::as_str), MAX_FIELDS_SHOWN + entity.key.len(), fix)
 }

@@ -41,7 +41,7 @@ impl<'s> Checker<'s> {
         if !is_valid {
             return None;
         }
-        let rows = RowType::computed(columns, self.rows(input).many);
+        let rows = RowType::computed_rows(columns, self.rows(input).many);
         // The checks of the values may have attached rows to the input. The scope's input includes them.
         Some(self.add_node(StepKind::Derive { input: row.input.0, object: values }, rows))
     }
@@ -80,11 +80,11 @@ impl<'s> Checker<'s> {
     /// Resolves the receiver of a method after `=>`. A receiver that is an entity or a key is not read.
     fn resolve_receiver_per_row(&mut self, effect: &Node, before: &[Part]) -> Option<Receiver<'s>> {
         match (&effect.primary, before) {
-            (Primary::Name(name), []) if !self.is_label(name) => Some(Receiver::Type(self.resolve_entity(name)?)),
+            (Primary::Name(name), []) if !self.is_label(name) => Some(Receiver::Entity(self.resolve_entity(name)?)),
             (Primary::Get { entity, key }, []) => {
                 let exposed = self.resolve_entity(entity)?;
                 let args = self.check_key_args(exposed, entity, key, effect.head)?;
-                Some(Receiver::Instance(exposed, reference_of(exposed, args)?))
+                Some(Receiver::Row(exposed, reference_of(exposed, args)?))
             }
             _ => {
                 let span = before.last().map_or(effect.head, |last| effect.head.to(last.span));
@@ -117,6 +117,6 @@ impl<'s> Checker<'s> {
             self.report_error(codes::WRONG_RECEIVER, span, message);
             return None;
         };
-        Some(Receiver::Instance(exposed, resolved.base.take(take, false)))
+        Some(Receiver::Row(exposed, resolved.base.take(take, false)))
     }
 }

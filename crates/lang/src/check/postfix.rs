@@ -60,7 +60,7 @@ impl Checker<'_> {
             (Type::Array(_) | Type::MultiSelect(_), ComparisonOp::Eq | ComparisonOp::Ne) if is_list => {
                 resolved.kind.clone()
             }
-            (kind, _) => match (item_of(kind), op) {
+            (kind, _) => match (item_type_of(kind), op) {
                 (Type::Select(_) | Type::Uuid, ComparisonOp::Like) => Type::String(catalog::TextStyle::Short),
                 (item, _) => item,
             },
@@ -129,7 +129,7 @@ impl Checker<'_> {
     /// Checks `.aggregate(n=count)`.
     pub(super) fn check_aggregate(&mut self, input: NodeId, specs: &[AggregateSpec]) -> Option<NodeId> {
         let aggregates = self.check_aggregates(input, specs, Vec::new())?;
-        let rows = RowType::computed(aggregates.columns, false);
+        let rows = RowType::computed_rows(aggregates.columns, false);
         let kind = StepKind::Aggregate { input: aggregates.input.0, specs: aggregates.aggregations };
         Some(self.add_node(kind, rows))
     }
@@ -158,7 +158,7 @@ impl Checker<'_> {
         let columns = group_paths.iter().map(column).chain(aggregates.columns).collect();
         let by = group_paths.into_iter().map(|path| NamedPath { name: path.name(), path: path.path }).collect();
         let kind = StepKind::GroupBy { input: input.0, by, specs: aggregates.aggregations };
-        Some(self.add_node(kind, RowType::computed(columns, true)))
+        Some(self.add_node(kind, RowType::computed_rows(columns, true)))
     }
 
     /// Checks aggregates. `taken` are the names of the columns that exist already.
@@ -187,7 +187,7 @@ impl Checker<'_> {
             columns.push(TypedColumn { name: spec.name.text.clone(), kind: source.kind, ref_catalog: None });
             aggregations.push(Aggregation {
                 name: spec.name.text.clone(),
-                function: function_of(spec.function),
+                function: plan_function_of(spec.function),
                 path: source.path,
             });
         }
@@ -284,7 +284,7 @@ struct AggregateSource {
 }
 
 /// Returns the item type of a list type, or the type itself if it is not a list.
-fn item_of(kind: &Type) -> Type {
+fn item_type_of(kind: &Type) -> Type {
     match kind {
         Type::Array(of) => of.as_ref().clone(),
         Type::MultiSelect(choices) => Type::Select(choices.clone()),
@@ -307,7 +307,7 @@ impl From<Operator> for ComparisonOp {
 }
 
 /// Returns the plan's function for a written aggregate function.
-fn function_of(function: AggregateFunction) -> Function {
+fn plan_function_of(function: AggregateFunction) -> Function {
     match function {
         AggregateFunction::Count => Function::Count,
         AggregateFunction::Sum => Function::Sum,

@@ -79,7 +79,7 @@ impl RowType {
     }
 
     /// Returns the type of complete rows of an entity.
-    pub fn entity_rows(catalog: &Arc<Catalog>, entity: &str, many: bool) -> Self {
+    pub fn rows_of_entity(catalog: &Arc<Catalog>, entity: &str, many: bool) -> Self {
         let fields = catalog.entity(entity).into_iter().flat_map(|e| e.fields.values());
         let column = |f: &catalog::Field| Column { name: SmolStr::new(&f.name), kind: f.kind.clone() };
         let entity = Some(RowEntity { catalog: catalog.clone(), entity: entity.into() });
@@ -88,12 +88,12 @@ impl RowType {
             entity,
             columns,
             ref_catalogs: RefCatalogs::Same(catalog.clone()),
-            ..RowType::computed(Vec::new(), many)
+            ..RowType::computed_rows(Vec::new(), many)
         }
     }
 
     /// Returns the type of rows that the program computed.
-    pub fn computed(columns: Vec<TypedColumn>, many: bool) -> Self {
+    pub fn computed_rows(columns: Vec<TypedColumn>, many: bool) -> Self {
         let has_no_references = columns.iter().all(|c| c.ref_catalog.is_none());
         let ref_catalogs = if has_no_references {
             RefCatalogs::None
@@ -113,9 +113,9 @@ impl RowType {
     }
 
     /// Returns the type of a text, which is one row `{content}`.
-    pub fn text() -> Self {
+    pub fn text_rows() -> Self {
         let kind = Type::String(catalog::TextStyle::Document);
-        RowType::computed(vec![TypedColumn { name: "content".into(), kind, ref_catalog: None }], false)
+        RowType::computed_rows(vec![TypedColumn { name: "content".into(), kind, ref_catalog: None }], false)
     }
 
     /// Returns the type of a single one of the rows.
@@ -124,7 +124,7 @@ impl RowType {
     }
 
     /// Returns the entity of the rows by the ids that a plan uses.
-    pub fn entity_of(&self) -> Option<EntityRef> {
+    pub fn entity_ref(&self) -> Option<EntityRef> {
         self.entity.as_ref().map(RowEntity::entity_ref)
     }
 

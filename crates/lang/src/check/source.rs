@@ -6,7 +6,7 @@ use base::{Diagnostic, Edit, Span, similar_names};
 use catalog::{Capability, Param};
 use smol_str::SmolStr;
 
-use super::correction::{PARAMS_SHOWN, WrittenFilters, list_all_names, rename_edit};
+use super::correction::{MAX_PARAMS_SHOWN, WrittenFilters, list_all_names, rename_edit};
 use super::{Checker, NodeId};
 use crate::codes;
 use crate::ir::{Args, CapabilityRef, StepKind};
@@ -343,7 +343,7 @@ impl<'s> Checker<'s> {
         let message = if params.is_empty() {
             format!("{entity} takes no filters, so `{}` is not one", slot.text)
         } else {
-            let all = list_all_names(params.iter().map(|p| p.name.as_str()), PARAMS_SHOWN, fix.as_ref());
+            let all = list_all_names(params.iter().map(|p| p.name.as_str()), MAX_PARAMS_SHOWN, fix.as_ref());
             format!("no filter `{}` on {entity}{all}", slot.text)
         };
         let message = match field {
@@ -419,7 +419,9 @@ impl<'s> Checker<'s> {
             (Key::Unary(value), [only]) => {
                 args.insert(SmolStr::new(&only.name), self.check_value(&exposed.catalog, &only.kind, value)?);
             }
-            (Key::Unary(value), key_parts) if self.allows_placeholders && matches!(value.kind, ValueKind::Hole) => {
+            (Key::Unary(value), key_parts)
+                if self.allows_placeholders && matches!(value.kind, ValueKind::Placeholder) =>
+            {
                 for part in key_parts {
                     args.insert(SmolStr::new(&part.name), self.check_value(&exposed.catalog, &part.kind, value)?);
                 }
@@ -470,7 +472,7 @@ impl<'s> Checker<'s> {
             entity.key.iter().map(|k| self.scope.styled_slot(&exposed.catalog, k, style)).collect();
         let message = format!("the key of {} is {}", exposed.styled_name(style), key_parts.join(", "));
         let brackets = Span { start: written.span().end, end: whole.end };
-        let fix = self.key_edit(exposed, key, brackets, style);
+        let fix = self.key_correction_edit(exposed, key, brackets, style);
         self.report(Diagnostic::error(codes::KEY_MISMATCH, wrong, message).with_fix([fix]));
     }
 }

@@ -53,7 +53,7 @@ impl Checker<'_> {
         let input = self.attach_to_rows(input, &attachments);
         let source = block.body.clone();
         let names = self.symbols_in_template(&block.body);
-        Some(self.add_node(StepKind::Template { input: input.0, source, names }, RowType::text()))
+        Some(self.add_node(StepKind::Template { input: input.0, source, names }, RowType::text_rows()))
     }
 
     /// Returns the symbols that a template uses, each with the column name that it means.
@@ -113,7 +113,7 @@ impl Checker<'_> {
     fn resolve_longest_path(&self, rows: &RowType, names: &[Name]) -> Result<Vec<Attachment>, PathError> {
         match self.lookup_path(rows, names) {
             Ok(resolved) => Ok(resolved.attachments),
-            Err(PathError { index, kind: PathErrorKind::Plain(_) }) if index > 0 => {
+            Err(PathError { index, kind: PathErrorKind::NoInnerValues(_) }) if index > 0 => {
                 self.resolve_longest_path(rows, &names[..index])
             }
             Err(error) => Err(error),

@@ -36,7 +36,7 @@ impl<'a> From<&'a CheckedNode> for NodeView<'a> {
     fn from(node: &'a CheckedNode) -> Self {
         NodeView {
             kind: &node.kind,
-            of: node.rows.entity_of(),
+            of: node.rows.entity_ref(),
             columns: &node.rows.columns,
             shape: node.shape(),
             after: node.after.map(|effect| effect.0),

@@ -79,14 +79,14 @@ pub(super) fn compute_cost(context: PlanContext<'_>, steps: &[Step], step: &Step
 
 /// Returns the most calls that the reads in a step's values make for one row.
 fn calls_per_row(kind: &StepKind) -> usize {
-    kind.values().fold(0, |sum, value| sum.saturating_add(inner_read_calls(value)))
+    kind.values().fold(0, |sum, value| sum.saturating_add(calls_of_inner_reads(value)))
 }
 
-fn inner_read_calls(value: &Expr) -> usize {
+fn calls_of_inner_reads(value: &Expr) -> usize {
     match value {
         Expr::Read { steps, .. } => steps.iter().fold(0, |sum, s| sum.saturating_add(s.calls)),
-        Expr::List(items) => items.iter().fold(0, |sum, item| sum.saturating_add(inner_read_calls(item))),
-        Expr::Object(pairs) => pairs.iter().fold(0, |sum, (_, item)| sum.saturating_add(inner_read_calls(item))),
+        Expr::List(items) => items.iter().fold(0, |sum, item| sum.saturating_add(calls_of_inner_reads(item))),
+        Expr::Object(pairs) => pairs.iter().fold(0, |sum, (_, item)| sum.saturating_add(calls_of_inner_reads(item))),
         _ => 0,
     }
 }

@@ -75,13 +75,13 @@ fn write_totals(plan: &Plan) -> String {
     let mut out = format!("calls: {calls}\n");
     if !plan.bounds.effects.is_empty() {
         let effects: Vec<String> =
-            plan.bounds.effects.iter().map(|(what, n)| format!("{what} {}", times(*n))).collect();
+            plan.bounds.effects.iter().map(|(what, n)| format!("{what} {}", describe_times(*n))).collect();
         let _ = writeln!(out, "effects: at most {}", effects.join(", "));
     }
     out
 }
 
-fn times(n: usize) -> String {
+fn describe_times(n: usize) -> String {
     if n == 1 { "once".to_owned() } else { format!("{n} times") }
 }
 

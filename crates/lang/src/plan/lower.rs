@@ -37,7 +37,7 @@ pub(super) struct OuterStep {
 
 /// Lowers the nodes that the roots need. The roots are lowered in order, each with the fields that its reader
 /// requires.
-pub(super) fn lower(
+pub(super) fn lower_to_steps(
     context: PlanContext<'_>,
     nodes: &[NodeView<'_>],
     roots: &[(usize, RequiredFields<'_>)],
@@ -48,7 +48,7 @@ pub(super) fn lower(
     let uses = needs::list_all_uses(context.catalogs, nodes, fields_matter);
     let order = execution_order(nodes, &uses, roots);
     let wanted: Vec<(usize, FieldNames<'_>)> =
-        roots.iter().map(|(root, wanted)| (*root, wanted.fields(&nodes[*root], fields_matter))).collect();
+        roots.iter().map(|(root, wanted)| (*root, wanted.required_names(&nodes[*root], fields_matter))).collect();
     let mut lowering = Lowering {
         context,
         outer_steps,
@@ -157,17 +157,17 @@ impl<'a> Lowering<'a> {
         {
             return self.add_label(step, node.label);
         }
-        let mut numbers = StepNumbers(uses.iter().map(|used| (used.step, self.with_required_fields(used))).collect());
+        let mut numbers = StepNumbers(uses.iter().map(|used| (used.step, self.ensure_required_fields(used))).collect());
         numbers.0.sort_unstable();
         let mut kind = node.kind.clone();
-        self.renumber(&mut kind, &numbers);
+        self.renumber_operation(&mut kind, &numbers);
         self.push_down_bounds(&mut kind, at);
         self.build_step(kind, at)
     }
 
     /// Returns the step whose rows have the fields that a use needs. If fields are missing, one new step reads all
     /// missing fields that any reader needs.
-    fn with_required_fields(&mut self, used: &InputUse<'a>) -> usize {
+    fn ensure_required_fields(&mut self, used: &InputUse<'a>) -> usize {
         let step = self.step_of_node[used.step].unwrap_or(0);
         let Some(carried) =
             self.carried_fields.get(step).and_then(Option::as_ref).filter(|carried| !used.fields.is_subset(carried))
@@ -209,8 +209,8 @@ impl<'a> Lowering<'a> {
     }
 
     /// Replaces the node numbers in an operation by step indexes.
-    fn renumber(&self, kind: &mut StepKind, numbers: &StepNumbers) {
-        let renumber_input = |step: &mut usize| *step = numbers.of(*step);
+    fn renumber_operation(&self, kind: &mut StepKind, numbers: &StepNumbers) {
+        let renumber_input = |step: &mut usize| *step = numbers.step_of_node(*step);
         match kind {
             StepKind::Effect { each: Some(input), .. }
             | StepKind::Follow { input, .. }
@@ -255,7 +255,7 @@ impl<'a> Lowering<'a> {
     /// Replaces the node numbers in a value by step indexes, and lowers the reads per row in the value.
     fn renumber_value(&self, value: &mut Expr, numbers: &StepNumbers) {
         match value {
-            Expr::Step { step, .. } => *step = numbers.of(*step),
+            Expr::Step { step, .. } => *step = numbers.step_of_node(*step),
             Expr::List(items) => items.iter_mut().for_each(|item| self.renumber_value(item, numbers)),
             Expr::Object(pairs) => pairs.iter_mut().for_each(|(_, item)| self.renumber_value(item, numbers)),
             Expr::Read { steps, take } => {
@@ -346,7 +346,7 @@ impl<'a> Lowering<'a> {
         let node = &self.nodes[at];
         let mut columns = node.columns;
         // The rows still contain the fields that an earlier step read in addition.
-        let input = kind.input().and_then(|input| self.steps.get(input)).filter(|_| keeps_rows(&kind));
+        let input = kind.input().and_then(|input| self.steps.get(input)).filter(|_| returns_input_rows(&kind));
         if let Some(input) = input.filter(|input| input.columns.len() > columns.len()) {
             columns = &input.columns;
         }
@@ -413,7 +413,7 @@ impl<'a> Lowering<'a> {
     /// Returns the fields that the rows of a step contain, or `None` if they contain all fields.
     fn fields_of_rows(&self, step: &Step) -> Option<FieldNames<'a>> {
         match &step.kind {
-            kind if keeps_rows(kind) => {
+            kind if returns_input_rows(kind) => {
                 kind.input().and_then(|input| self.carried_fields.get(input).cloned().flatten())
             }
             kind => {
@@ -453,13 +453,13 @@ struct StepNumbers(Vec<(usize, usize)>);
 
 impl StepNumbers {
     /// Returns the index of the step of a node.
-    fn of(&self, node: usize) -> usize {
+    fn step_of_node(&self, node: usize) -> usize {
         self.0.binary_search_by_key(&node, |(node, _)| *node).map_or(0, |at| self.0[at].1)
     }
 }
 
 /// Returns whether the rows of an operation are rows of its input.
-fn keeps_rows(kind: &StepKind) -> bool {
+fn returns_input_rows(kind: &StepKind) -> bool {
     matches!(
         kind,
         StepKind::Filter { .. }
@@ -481,7 +481,7 @@ fn lower_inner_read(context: PlanContext<'_>, steps: &[Step], take: &RowPart, ou
         RowPart::Key(_) => RequiredFields::Nothing,
     };
     let nodes: Vec<NodeView<'_>> = steps.iter().map(NodeView::from).collect();
-    let mut lowered = lower(context, &nodes, &[(last, wanted)], outer_steps);
+    let mut lowered = lower_to_steps(context, &nodes, &[(last, wanted)], outer_steps);
     // The root may have been merged into an earlier step, such as a limit into its list. The steps behind the root are
     // dropped, so that the root is the last step.
     if let Some(root) = lowered.roots.first() {

@@ -90,7 +90,7 @@ pub fn plan(checked: &Checked, limits: &Limits) -> Plan {
     let roots: Vec<(usize, needs::RequiredFields<'_>)> = effect_roots.chain(result_roots).collect();
     let context = context::PlanContext { catalogs: checked.catalogs(), limits };
     let lower::LoweredPlan { mut steps, roots, catalogs_used } =
-        lower::lower(context, &nodes, &roots, &BTreeMap::new());
+        lower::lower_to_steps(context, &nodes, &roots, &BTreeMap::new());
     // The roots of the effects come first, followed by the roots of the results.
     let first_result = roots.len() - checked.returns().len();
     let returns: Vec<PlanResult> = checked

@@ -29,7 +29,7 @@ pub(super) enum RequiredFields<'a> {
 
 impl<'a> RequiredFields<'a> {
     /// Returns the names of the required fields of a node. The set is empty if fields do not matter.
-    pub fn fields(self, node: &NodeView<'a>, fields_matter: bool) -> FieldNames<'a> {
+    pub fn required_names(self, node: &NodeView<'a>, fields_matter: bool) -> FieldNames<'a> {
         match self {
             RequiredFields::Field(name) if fields_matter => FieldNames::from([name]),
             RequiredFields::Columns if fields_matter => node.columns.iter().map(|c| c.name.as_str()).collect(),
@@ -121,7 +121,7 @@ pub(super) fn list_all_uses<'a>(
     fields: bool,
 ) -> Vec<Vec<InputUse<'a>>> {
     let analysis = UseAnalysis { catalogs, steps, fields };
-    (0..steps.len()).map(|at| analysis.uses(at)).collect()
+    (0..steps.len()).map(|at| analysis.list_uses(at)).collect()
 }
 
 /// Merges several uses of the same step into one.
@@ -152,13 +152,13 @@ struct UseAnalysis<'a, 's> {
 
 impl<'a> UseAnalysis<'a, '_> {
     /// Lists the steps that a step uses, without duplicates. The input of the step comes first.
-    fn uses(&self, at: usize) -> Vec<InputUse<'a>> {
+    fn list_uses(&self, at: usize) -> Vec<InputUse<'a>> {
         let step = &self.steps[at];
         let mut uses: Vec<InputUse<'a>> = Vec::new();
-        uses.extend(step.kind.input().map(|input| self.input_use(step, input)));
+        uses.extend(step.kind.input().map(|input| self.use_of_input(step, input)));
         let mut row = FieldNames::new();
         for value in step.kind.values() {
-            self.value_uses(value, &mut row, &mut uses);
+            self.collect_value_uses(value, &mut row, &mut uses);
         }
         // Only for these steps, `Row` is a row of the input. In the arguments of a filter or a follow step, `Row` is
         // the current row of the enclosing plan.
@@ -171,28 +171,28 @@ impl<'a> UseAnalysis<'a, '_> {
         if uses.len() < 2 { uses } else { merge_uses(uses) }
     }
 
-    fn input_use(&self, step: &NodeView<'a>, input: usize) -> InputUse<'a> {
-        let InputDemand { rows, passes_fields_on } = input_demand(step.kind);
-        let fields = if self.fields { self.input_fields(step, input) } else { FieldNames::new() };
+    fn use_of_input(&self, step: &NodeView<'a>, input: usize) -> InputUse<'a> {
+        let InputDemand { rows, passes_fields_on } = demand_on_input(step.kind);
+        let fields = if self.fields { self.fields_read_from_input(step, input) } else { FieldNames::new() };
         InputUse { step: input, rows, fields, passes_fields_on }
     }
 
     /// Returns the fields of the input that the operation of a step reads.
-    fn input_fields(&self, step: &NodeView<'a>, input: usize) -> FieldNames<'a> {
+    fn fields_read_from_input(&self, step: &NodeView<'a>, input: usize) -> FieldNames<'a> {
         match step.kind {
-            StepKind::Filter { tests, .. } => first_names(tests.iter().map(|t| &t.path)),
-            StepKind::Sort { by, .. } => first_names([by]),
-            StepKind::Distinct { by, .. } if by.is_empty() => self.columns(input),
-            StepKind::Distinct { by, .. } => first_names(by),
-            StepKind::Attach { field, .. } => first_names([field]),
-            StepKind::Aggregate { specs, .. } => first_names(specs.iter().filter_map(|s| s.path.as_ref())),
+            StepKind::Filter { tests, .. } => first_names_of_paths(tests.iter().map(|t| &t.path)),
+            StepKind::Sort { by, .. } => first_names_of_paths([by]),
+            StepKind::Distinct { by, .. } if by.is_empty() => self.column_names(input),
+            StepKind::Distinct { by, .. } => first_names_of_paths(by),
+            StepKind::Attach { field, .. } => first_names_of_paths([field]),
+            StepKind::Aggregate { specs, .. } => first_names_of_paths(specs.iter().filter_map(|s| s.path.as_ref())),
             StepKind::GroupBy { by, specs, .. } => {
-                first_names(by.iter().map(|p| &p.path).chain(specs.iter().filter_map(|s| s.path.as_ref())))
+                first_names_of_paths(by.iter().map(|p| &p.path).chain(specs.iter().filter_map(|s| s.path.as_ref())))
             }
-            StepKind::Project { columns, .. } => first_names(columns.iter().map(|c| &c.path)),
+            StepKind::Project { columns, .. } => first_names_of_paths(columns.iter().map(|c| &c.path)),
             StepKind::Template { source, names, .. } => {
-                let mut fields = self.columns(input);
-                fields.extend(template_fields(source, names));
+                let mut fields = self.column_names(input);
+                fields.extend(fields_used_by_template(source, names));
                 fields
             }
             StepKind::Follow { relation, .. } => {
@@ -205,12 +205,12 @@ impl<'a> UseAnalysis<'a, '_> {
     }
 
     /// Returns the names of all columns of a node.
-    fn columns(&self, at: usize) -> FieldNames<'a> {
+    fn column_names(&self, at: usize) -> FieldNames<'a> {
         self.steps[at].columns.iter().map(|c| c.name.as_str()).collect()
     }
 
     /// Returns the fields that a row part reads.
-    fn selected_fields(&self, take: &'a RowPart) -> FieldNames<'a> {
+    fn fields_of_row_part(&self, take: &'a RowPart) -> FieldNames<'a> {
         match take {
             RowPart::Path(path) => path.first().map(|name| name.as_str()).into_iter().collect(),
             RowPart::Key(of) => self.key_fields(of),
@@ -224,34 +224,40 @@ impl<'a> UseAnalysis<'a, '_> {
 
     /// Collects the uses in a value: `uses` gets the earlier steps that the value reads, and `row` gets the fields of
     /// the current row.
-    fn value_uses(&self, value: &'a Expr, row: &mut FieldNames<'a>, uses: &mut Vec<InputUse<'a>>) {
+    fn collect_value_uses(&self, value: &'a Expr, row: &mut FieldNames<'a>, uses: &mut Vec<InputUse<'a>>) {
         match value {
             Expr::Value(_) => {}
             Expr::Step { step, take, .. } => {
                 let whole = matches!(take, RowPart::Path(path) if path.is_empty());
                 let fields = match (self.fields, whole) {
                     (false, _) => FieldNames::new(),
-                    (true, true) => self.columns(*step),
-                    (true, false) => self.selected_fields(take),
+                    (true, true) => self.column_names(*step),
+                    (true, false) => self.fields_of_row_part(take),
                 };
                 uses.push(InputUse { step: *step, rows: RowBound::All, fields, passes_fields_on: false });
             }
-            Expr::Row(take) if self.fields => row.extend(self.selected_fields(take)),
-            Expr::Template { source, names } if self.fields => row.extend(template_fields(source, names)),
+            Expr::Row(take) if self.fields => row.extend(self.fields_of_row_part(take)),
+            Expr::Template { source, names } if self.fields => row.extend(fields_used_by_template(source, names)),
             Expr::Row(_) | Expr::Template { .. } => {}
-            Expr::List(items) => items.iter().for_each(|item| self.value_uses(item, row, uses)),
-            Expr::Object(pairs) => pairs.iter().for_each(|(_, item)| self.value_uses(item, row, uses)),
-            Expr::Read { steps: inner, take } => self.read_uses(inner, take, row, uses),
+            Expr::List(items) => items.iter().for_each(|item| self.collect_value_uses(item, row, uses)),
+            Expr::Object(pairs) => pairs.iter().for_each(|(_, item)| self.collect_value_uses(item, row, uses)),
+            Expr::Read { steps: inner, take } => self.collect_read_uses(inner, take, row, uses),
         }
     }
 
     /// Collects the uses in a read per row: `uses` gets the steps of the enclosing plan, and `row` gets the fields of
     /// the current row.
-    fn read_uses(&self, inner: &'a [Step], take: &'a RowPart, row: &mut FieldNames<'a>, uses: &mut Vec<InputUse<'a>>) {
+    fn collect_read_uses(
+        &self,
+        inner: &'a [Step],
+        take: &'a RowPart,
+        row: &mut FieldNames<'a>,
+        uses: &mut Vec<InputUse<'a>>,
+    ) {
         let Some(last) = inner.len().checked_sub(1) else { return };
         let nodes: Vec<NodeView<'a>> = inner.iter().map(NodeView::from).collect();
         let inner_uses = list_all_uses(self.catalogs, &nodes, self.fields);
-        let fields = if self.fields { self.selected_fields(take) } else { FieldNames::new() };
+        let fields = if self.fields { self.fields_of_row_part(take) } else { FieldNames::new() };
         let mut needs = propagate_needs(&nodes, &inner_uses, &[(last, fields)]);
         let analysis = UseAnalysis { catalogs: self.catalogs, steps: &nodes, fields: self.fields };
         for (at, step) in inner.iter().enumerate() {
@@ -265,7 +271,7 @@ impl<'a> UseAnalysis<'a, '_> {
                 kind => {
                     for value in kind.values() {
                         // The steps that a value refers to here belong to the inner read, so these uses are dropped.
-                        analysis.value_uses(value, row, &mut Vec::new());
+                        analysis.collect_value_uses(value, row, &mut Vec::new());
                     }
                 }
             }
@@ -288,7 +294,7 @@ struct InputDemand {
 }
 
 /// Returns the rows of its input that an operation needs.
-fn input_demand(kind: &StepKind) -> InputDemand {
+fn demand_on_input(kind: &StepKind) -> InputDemand {
     let demand = |rows, passes_fields_on| InputDemand { rows, passes_fields_on };
     match kind {
         StepKind::Filter { .. } | StepKind::Sort { .. } | StepKind::Last { .. } | StepKind::Distinct { .. } => {
@@ -304,13 +310,13 @@ fn input_demand(kind: &StepKind) -> InputDemand {
     }
 }
 
-fn first_names<'a>(paths: impl IntoIterator<Item = &'a Path>) -> FieldNames<'a> {
+fn first_names_of_paths<'a>(paths: impl IntoIterator<Item = &'a Path>) -> FieldNames<'a> {
     paths.into_iter().filter_map(|path| path.first()).map(|name| name.as_str()).collect()
 }
 
 /// Returns every name in the tags of a template, by column name. Jinja variables and filters are included too; they
 /// match no field and have no effect.
-fn template_fields<'a>(source: &'a str, names: &'a [(String, String)]) -> FieldNames<'a> {
+fn fields_used_by_template<'a>(source: &'a str, names: &'a [(String, String)]) -> FieldNames<'a> {
     let uses = template_names(source).unwrap_or_default();
     let wire = |word: &'a str| names.iter().find(|(symbol, _)| symbol == word).map_or(word, |(_, name)| name.as_str());
     uses.chains.into_iter().flatten().map(wire).collect()

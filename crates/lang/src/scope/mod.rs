@@ -22,7 +22,7 @@ pub struct Scope {
     /// The moment that `now` means, which is the time at which the program is planned.
     pub now: Option<base::Timestamp>,
     /// The session slot (`s0`, `s1`) with which the handles of this session begin.
-    pub slot: Option<base::Slot>,
+    pub session_slot: Option<base::Slot>,
     /// The catalogs that this caller may be taught from. Corrections use it for entities that the session was not
     /// taught.
     pub registry: Option<Arc<Registry>>,

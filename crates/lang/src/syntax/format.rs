@@ -3,7 +3,7 @@
 
 use base::{Diagnostic, Limits, Span};
 
-use super::reports::quoted;
+use super::reports::quote_as_literal;
 use super::tree::{
     AggregateFunction, AggregateSpec, Arg, DOTS, DottedName, EntityName, Entry, HandleCall, HandleCallKind, Heredoc,
     Key, MethodArgs, Node, Operator, Part, PartKind, Pred, Primary, Program, Value, ValueKind,
@@ -288,7 +288,7 @@ impl SourceWriter {
 
     fn write_value(&mut self, value: &Value) {
         match &value.kind {
-            ValueKind::String(text) => self.write(&quoted(text)),
+            ValueKind::String(text) => self.write(&quote_as_literal(text)),
             ValueKind::Number(text) => self.write(text),
             ValueKind::Bool(truth) => self.write(if *truth { "true" } else { "false" }),
             ValueKind::Null => self.write("null"),
@@ -296,7 +296,7 @@ impl SourceWriter {
             ValueKind::List(values) => self.write_list("[", values, Self::write_value, "]"),
             ValueKind::Object(entries) => self.write_list("{", entries, Self::write_entry, "}"),
             ValueKind::Node(node) => self.write_node(node),
-            ValueKind::Hole => self.write("$"),
+            ValueKind::Placeholder => self.write("$"),
             ValueKind::Error => {}
         }
     }
@@ -336,7 +336,7 @@ impl SourceWriter {
     /// Writes a heredoc. A heredoc without a tag was written as a string, and is written as a string again.
     fn write_heredoc(&mut self, block: &Heredoc) {
         if block.tag.is_empty() {
-            self.write(&quoted(&block.body));
+            self.write(&quote_as_literal(&block.body));
             return;
         }
         self.write(&format!("<<{}", block.tag));
@@ -361,7 +361,7 @@ impl SourceWriter {
         let mut letters = entry.key.text.chars();
         let is_word = letters.next().is_some_and(|c| c.is_alphabetic() || c == '_')
             && letters.all(|c| c.is_alphanumeric() || c == '_');
-        let key = if is_word { entry.key.text.to_string() } else { quoted(&entry.key.text) };
+        let key = if is_word { entry.key.text.to_string() } else { quote_as_literal(&entry.key.text) };
         self.write(&format!("{key}: "));
         self.write_value(&entry.value);
     }

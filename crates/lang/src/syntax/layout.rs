@@ -114,7 +114,7 @@ impl LayoutBuilder<'_, '_, '_> {
     fn close_group(&mut self, token: Token, opener: Option<usize>) {
         let Some(lexer_index) = opener else {
             let message = format!("`{}` closes nothing; leave it out", token.kind);
-            self.reports.fix(Diagnostic::error(codes::UNEXPECTED, token.span, message), token.span, "");
+            self.reports.add_with_fix(Diagnostic::error(codes::UNEXPECTED, token.span, message), token.span, "");
             return;
         };
         self.end_groups(|opener| opener.lexer_index == lexer_index, true);
@@ -144,7 +144,7 @@ impl LayoutBuilder<'_, '_, '_> {
         }
         let after = self.layout.tokens.last().map_or(0, |last| last.span.end as usize);
         let span = Span::new(after, after);
-        if !ended.is_empty() && report && self.reports.accepts(span) {
+        if !ended.is_empty() && report && self.reports.would_keep_error(span) {
             self.report_unclosed(&ended, span);
         }
     }
@@ -162,16 +162,20 @@ impl LayoutBuilder<'_, '_, '_> {
         if missing.len() > 64 {
             self.reports.add(diagnostic);
         } else {
-            self.reports.fix(diagnostic, span, &missing);
+            self.reports.add_with_fix(diagnostic, span, &missing);
         }
     }
 
     fn report_wrong_closer(&mut self, opener: &OpenGroup, token: Token) {
-        if self.reports.accepts(token.span) {
+        if self.reports.would_keep_error(token.span) {
             let name = self.describe_opener(opener.token);
             let right = opener.token.kind.closer().and_then(TokenKind::spelling).unwrap_or(")");
             let message = format!("{name} is closed with `{right}`, not with `{}`", token.span.of(self.text));
-            self.reports.fix(Diagnostic::error(codes::UNCLOSED_BRACKET, token.span, message), token.span, right);
+            self.reports.add_with_fix(
+                Diagnostic::error(codes::UNCLOSED_BRACKET, token.span, message),
+                token.span,
+                right,
+            );
         }
     }
 

@@ -67,7 +67,7 @@ fn parse_counting_steps(text: &str, mode: ParseMode, limits: &Limits) -> (ParseO
             text.len(),
             limits.program_bytes
         );
-        reports.error(codes::PROGRAM_TOO_LARGE, Span::default(), message);
+        reports.add_error(codes::PROGRAM_TOO_LARGE, Span::default(), message);
         let program = tree::Program { bindings: Vec::new(), roots: Vec::new() };
         return (ParseOutput { program, diagnostics: reports.finish() }, 0);
     }

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::reports::quoted;
+use super::reports::quote_as_literal;
 use super::tree::{
     AggregateFunction, AggregateSpec, Arg, DOTS, DottedName, EntityName, Entry, HandleCall, HandleCallKind, Heredoc,
     Key, MethodArgs, Node, Operator, PartKind, Pred, Primary, Program, Value, ValueKind,
@@ -98,7 +98,7 @@ fn outline_part(part: &PartKind) -> String {
 
 fn outline_value(value: &Value) -> String {
     match &value.kind {
-        ValueKind::String(text) => quoted(text),
+        ValueKind::String(text) => quote_as_literal(text),
         ValueKind::Number(text) => text.clone(),
         ValueKind::Bool(truth) => format!("#{truth}"),
         ValueKind::Null => "#null".to_owned(),
@@ -106,7 +106,7 @@ fn outline_value(value: &Value) -> String {
         ValueKind::List(values) => outline_list(values),
         ValueKind::Object(entries) => parenthesized("object", entries.iter().map(outline_entry)),
         ValueKind::Node(inner) => outline_node(inner),
-        ValueKind::Hole => "$".to_owned(),
+        ValueKind::Placeholder => "$".to_owned(),
         ValueKind::Error => "<error>".to_owned(),
     }
 }
@@ -129,7 +129,7 @@ fn outline_handle_call(call: &HandleCall) -> String {
 }
 
 fn outline_heredoc(text: &Heredoc) -> String {
-    format!("<<{} {}", text.tag, quoted(&text.body))
+    format!("<<{} {}", text.tag, quote_as_literal(&text.body))
 }
 
 fn outline_list(values: &[Value]) -> String {
@@ -145,7 +145,7 @@ fn outline_arg(arg: &Arg) -> String {
 
 fn outline_entry(entry: &Entry) -> String {
     let is_word = entry.key.text.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-');
-    let key = if is_word { entry.key.text.to_string() } else { quoted(&entry.key.text) };
+    let key = if is_word { entry.key.text.to_string() } else { quote_as_literal(&entry.key.text) };
     format!("{key}: {}", outline_value(&entry.value))
 }
 

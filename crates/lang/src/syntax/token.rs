@@ -24,7 +24,8 @@ pub enum TokenKind {
     /// A block of text `<<TAG … TAG`, from its opener to its closing tag.
     Heredoc,
     /// A placeholder in a taught line: `<<T` without a body.
-    Hole,
+    #[serde(rename = "hole")]
+    Placeholder,
     /// The placeholder `$`.
     Dollar,
     /// `_`, the row of the nearest `=>`.
@@ -123,7 +124,7 @@ impl fmt::Display for TokenKind {
             TokenKind::Number => "number",
             TokenKind::String => "string",
             TokenKind::Heredoc => "heredoc",
-            TokenKind::Hole => "hole",
+            TokenKind::Placeholder => "hole",
             TokenKind::Uri => "uri",
             TokenKind::Newline => "newline",
             TokenKind::Bad => "bad",

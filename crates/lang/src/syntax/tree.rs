@@ -284,7 +284,8 @@ pub enum ValueKind {
     /// A bare word, a label, a path from a label, `_.p1`, a reference `e1(…)`, or a whole read.
     Node(Box<Node>),
     /// A placeholder: `$` or `<<T`. Only a taught line may contain one.
-    Hole,
+    #[serde(rename = "Hole")]
+    Placeholder,
     /// A value that could not be parsed. A diagnostic explains the reason.
     Error,
 }

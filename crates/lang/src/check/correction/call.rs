@@ -5,7 +5,7 @@ use base::{Diagnostic, Edit, similar_names};
 use catalog::{Capability, Kind, Param};
 
 use super::super::{Checker, MethodCall};
-use super::{PARAMS_SHOWN, append_edit, list_all_names, rename_edit};
+use super::{MAX_PARAMS_SHOWN, list_all_names, list_append_edit, rename_edit};
 use crate::codes;
 use crate::scope::{ExposedEntity, NameStyle};
 use crate::syntax::tree::{MethodArgs, Name, ValueKind};
@@ -43,7 +43,7 @@ impl Checker<'_> {
             MethodArgs::Slots(slots) => {
                 edits.extend(
                     (!missing_slots.is_empty())
-                        .then(|| append_edit(slots.last().map(|arg| arg.value.span), end, &missing_slots)),
+                        .then(|| list_append_edit(slots.last().map(|arg| arg.value.span), end, &missing_slots)),
                 );
                 edits
             }
@@ -189,7 +189,7 @@ impl Checker<'_> {
         } else if capability.params.is_empty() {
             format!("`.{method}` takes no arguments, so `{}` is not one", slot.text)
         } else {
-            let all = list_all_names(capability.params.keys().map(String::as_str), PARAMS_SHOWN, fix.as_ref());
+            let all = list_all_names(capability.params.keys().map(String::as_str), MAX_PARAMS_SHOWN, fix.as_ref());
             format!("no argument `{}` of `.{method}`{all}", slot.text)
         };
         let params: Vec<&Param> = capability.params.values().collect();

@@ -32,7 +32,7 @@ impl Checker<'_> {
     /// Returns the message and the edits that correct a method of another language.
     fn translate_method(&self, rows: &RowType, call: MethodCall<'_>) -> Option<(String, Vec<Edit>)> {
         let name = snake_case(&call.name.text);
-        let after_dot = after_dot(call);
+        let after_dot = span_after_dot(call);
         let slots: &[Arg] = match call.args {
             MethodArgs::Slots(slots) => slots,
             MethodArgs::Variant { .. } => return None,
@@ -97,7 +97,7 @@ impl Checker<'_> {
 }
 
 /// Returns the span from the method's name to the closing parenthesis. The dot before the name is not included.
-fn after_dot(call: MethodCall<'_>) -> Span {
+fn span_after_dot(call: MethodCall<'_>) -> Span {
     Span { start: call.name.span.start, end: call.span.end }
 }
 

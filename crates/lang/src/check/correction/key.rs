@@ -11,7 +11,13 @@ use crate::syntax::tree::{Arg, Key, Value, ValueKind};
 
 impl Checker<'_> {
     /// Returns the edit that replaces the key at `wrong` by a complete key, such as `(project="OPS", number=$)`.
-    pub(in crate::check) fn key_edit(&self, exposed: &ExposedEntity, key: &Key, wrong: Span, style: NameStyle) -> Edit {
+    pub(in crate::check) fn key_correction_edit(
+        &self,
+        exposed: &ExposedEntity,
+        key: &Key,
+        wrong: Span,
+        style: NameStyle,
+    ) -> Edit {
         let parts: Vec<(&str, &Type)> =
             exposed.definition().into_iter().flat_map(|e| e.key_fields().map(|f| (f.name.as_str(), &f.kind))).collect();
         let mut edit = Edit::replace(wrong, "(");
@@ -36,15 +42,16 @@ impl Checker<'_> {
         match key {
             Key::Unary(value) => {
                 let split_parts = split_combined_key(value, parts);
-                let value_of_part =
-                    |(at, (name, kind)): (usize, &(&'p str, &Type))| match split_parts.as_ref().and_then(|s| s.get(at))
-                    {
-                        Some(text) => (*name, KeyValue::Inserted(text.clone())),
-                        None if at == 0 && !matches!(value.kind, ValueKind::Hole) && may_have_type(value, kind) => {
-                            (*name, KeyValue::Written(value.span))
-                        }
-                        None => (*name, KeyValue::Inserted("$".to_owned())),
-                    };
+                let value_of_part = |(at, (name, kind)): (usize, &(&'p str, &Type))| match split_parts
+                    .as_ref()
+                    .and_then(|s| s.get(at))
+                {
+                    Some(text) => (*name, KeyValue::Inserted(text.clone())),
+                    None if at == 0 && !matches!(value.kind, ValueKind::Placeholder) && may_have_type(value, kind) => {
+                        (*name, KeyValue::Written(value.span))
+                    }
+                    None => (*name, KeyValue::Inserted("$".to_owned())),
+                };
                 parts.iter().enumerate().map(value_of_part).collect()
             }
             Key::Slots(slots) => {
@@ -73,9 +80,14 @@ impl Checker<'_> {
 
     /// Returns the edit that replaces a value by a reference. The parts of a text like `OPS-7` become parts of the
     /// key; parts without a value become placeholders.
-    pub(in crate::check) fn reference_edit(&self, exposed: &ExposedEntity, value: &Value, style: NameStyle) -> Edit {
+    pub(in crate::check) fn reference_correction_edit(
+        &self,
+        exposed: &ExposedEntity,
+        value: &Value,
+        style: NameStyle,
+    ) -> Edit {
         let unary = Key::Unary(Box::new(value.clone()));
-        let parts = self.key_edit(exposed, &unary, value.span, style);
+        let parts = self.key_correction_edit(exposed, &unary, value.span, style);
         let mut edit = Edit::replace(value.span, exposed.styled_name(style));
         edit.replacement.extend(parts.replacement);
         edit

@@ -19,10 +19,10 @@ use crate::syntax::tree::Name;
 
 /// The size in bytes up to which every correction is tried on its own. A larger program is checked again only once,
 /// because each check costs time in proportion to the size.
-const MAX_TRIAL_BYTES: usize = 16_384;
+const MAX_BYTES_FOR_SINGLE_TRIALS: usize = 16_384;
 
 /// The most rounds of corrections. A round may uncover mistakes that have corrections of their own.
-const MAX_ROUNDS: usize = 4;
+const MAX_CORRECTION_ROUNDS: usize = 4;
 
 /// Adds lines to copy to the mistakes of a program. A correction that does not remove its mistake is dropped.
 /// Corrections of syntax errors are kept untested, because the check finds other mistakes once the syntax is right.
@@ -35,8 +35,8 @@ pub fn add_corrections(
     if diagnostics.iter().all(|d| d.fix.is_empty()) {
         return diagnostics;
     }
-    let rounds = if text.len() > MAX_TRIAL_BYTES { 1 } else { MAX_ROUNDS };
-    if let Some(corrected) = fully_corrected(scope, text, limits, &diagnostics, rounds) {
+    let rounds = if text.len() > MAX_BYTES_FOR_SINGLE_TRIALS { 1 } else { MAX_CORRECTION_ROUNDS };
+    if let Some(corrected) = correct_fully(scope, text, limits, &diagnostics, rounds) {
         return add_copy_lines_from(text, diagnostics, &corrected);
     }
     let errors: Vec<(Code, String)> = error_identities(&diagnostics);
@@ -59,7 +59,7 @@ pub fn add_corrections(
 
 /// Applies all corrections, and then the corrections of the mistakes that this uncovered. Returns the program if no
 /// mistake remains.
-fn fully_corrected(
+fn correct_fully(
     scope: &Scope,
     text: &str,
     limits: &Limits,
@@ -128,11 +128,11 @@ pub(super) fn rename_edit<'n>(name: &Name, known: impl IntoIterator<Item = &'n s
 }
 
 /// The most fields, besides the key, that a taught table shows for an entity (docs/teaching.md).
-pub(super) const FIELDS_SHOWN: usize = 14;
+pub(super) const MAX_FIELDS_SHOWN: usize = 14;
 /// The most parameters that a taught table shows for a capability.
-pub(super) const PARAMS_SHOWN: usize = 8;
+pub(super) const MAX_PARAMS_SHOWN: usize = 8;
 /// The most slots that a taught table shows for an object.
-pub(super) const SLOTS_SHOWN: usize = 5;
+pub(super) const MAX_SLOTS_SHOWN: usize = 5;
 
 /// Returns the list of all names that are valid here, for a message. The list is empty if a taught table shows all of
 /// them, or if a correction exists.
@@ -142,7 +142,7 @@ pub(super) fn list_all_names<'n>(names: impl IntoIterator<Item = &'n str>, shown
 }
 
 /// Returns the edit that adds an item to a list: behind the last item or, if the list is empty, at `end`.
-pub(super) fn append_edit(last: Option<Span>, end: u32, more: &str) -> Edit {
+pub(super) fn list_append_edit(last: Option<Span>, end: u32, more: &str) -> Edit {
     match last {
         Some(last) => Edit::insert(last.end, format!(", {more}")),
         None => Edit::insert(end, more),

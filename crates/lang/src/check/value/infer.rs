@@ -33,7 +33,7 @@ impl Checker<'_> {
     pub(in crate::check) fn infer_value(&mut self, value: &Value) -> Option<TypedExpr> {
         match &value.kind {
             ValueKind::Error => None,
-            ValueKind::Hole => {
+            ValueKind::Placeholder => {
                 Some(TypedExpr::plain(self.check_placeholder(None, &Type::Json, value.span)?, Type::Json))
             }
             ValueKind::Null => Some(TypedExpr::plain(Json::Null, Type::Json)),

@@ -45,7 +45,7 @@ impl<'s> Checker<'s> {
     fn check_value_in(&mut self, ref_catalog: RefCatalog<'_>, kind: &Type, value: &Value) -> Option<Expr> {
         match (&value.kind, kind) {
             (ValueKind::Error, _) => None,
-            (ValueKind::Hole, _) => self.check_placeholder(ref_catalog, kind, value.span),
+            (ValueKind::Placeholder, _) => self.check_placeholder(ref_catalog, kind, value.span),
             (ValueKind::Null, _) => Some(Json::Null.into()),
             (ValueKind::Node(node), _) => self.check_node_value(ref_catalog, kind, node),
             (ValueKind::List(items), Type::Array(of)) => self.check_list(ref_catalog, of, items),

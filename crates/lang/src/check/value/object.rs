@@ -8,7 +8,7 @@ use serde_json::{Map, Value as Json};
 
 use super::{RefCatalog, is_null, list_of_one, object_of};
 use crate::check::Checker;
-use crate::check::correction::{SLOTS_SHOWN, append_edit, list_all_names, rename_edit};
+use crate::check::correction::{MAX_SLOTS_SHOWN, list_all_names, list_append_edit, rename_edit};
 use crate::codes;
 use crate::ir::Expr;
 use crate::syntax::tree::{Arg, Entry, Name, Operator, Pred, Value, ValueKind};
@@ -178,7 +178,7 @@ impl<'s> Checker<'s> {
             else {
                 let alternatives = similar_names(&key.text, slots.keys().map(String::as_str));
                 let fix = rename_edit(key, slots.keys().map(String::as_str));
-                let all = list_all_names(slots.keys().map(String::as_str), SLOTS_SHOWN, fix.as_ref());
+                let all = list_all_names(slots.keys().map(String::as_str), MAX_SLOTS_SHOWN, fix.as_ref());
                 let message = format!("no slot `{}` in it{all}", key.text);
                 let diagnostic = Diagnostic::error(codes::UNKNOWN_ARGUMENT, key.span, message);
                 self.report(diagnostic.with_alternatives(alternatives).with_fix(fix));
@@ -204,9 +204,11 @@ impl<'s> Checker<'s> {
             let placeholders: Vec<String> = missing.iter().map(|name| format!("{name}{slot_separator}$")).collect();
             let fix = match (pairs.last(), arm) {
                 (None, Some(arm)) => Edit::replace(span, format!("{arm}{{{}}}", placeholders.join(", "))),
-                (last, _) => {
-                    append_edit(last.map(|(_, value)| value.span), span.end.saturating_sub(1), &placeholders.join(", "))
-                }
+                (last, _) => list_append_edit(
+                    last.map(|(_, value)| value.span),
+                    span.end.saturating_sub(1),
+                    &placeholders.join(", "),
+                ),
             };
             let message = format!("it needs {}", names.join(", "));
             self.report(Diagnostic::error(codes::MISSING_ARGUMENT, span, message).with_fix([fix]));

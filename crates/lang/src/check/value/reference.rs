@@ -102,7 +102,7 @@ impl<'s> Checker<'s> {
             None => String::new(),
         };
         let message = format!("{target} has a key of {} parts; write a reference{seed}", entity.key.len());
-        let fix = referred.map(|exposed| self.reference_edit(exposed, value, NameStyle::Names));
+        let fix = referred.map(|exposed| self.reference_correction_edit(exposed, value, NameStyle::Names));
         self.report(Diagnostic::error(codes::WRONG_TYPE, value.span, message).with_fix(fix));
         None
     }

@@ -8,7 +8,7 @@ use base::{Diagnostic, Span};
 use super::Lexer;
 use crate::codes;
 use crate::syntax::ParseMode;
-use crate::syntax::reports::{quoted, shown};
+use crate::syntax::reports::{quote_as_literal, shorten_for_message};
 use crate::syntax::token::TokenKind;
 
 /// The most bytes behind a heredoc's opener that are searched for text on the same line.
@@ -40,7 +40,7 @@ struct TagLine {
 /// The line that closes a heredoc.
 enum ClosingLine {
     /// A proper closing line: only closing brackets and commas follow the tag.
-    Line(TagLine),
+    Proper(TagLine),
     /// A sloppy closing line: other text follows the tag.
     Sloppy(TagLine),
     /// The heredoc has no closing line.
@@ -81,7 +81,7 @@ impl<'t> ClosingLines<'t> {
             (Some(line), Some(sloppy)) if sloppy.start < line.start && lines.opens_between(sloppy, line) => {
                 ClosingLine::Sloppy(sloppy)
             }
-            (Some(line), _) => ClosingLine::Line(line),
+            (Some(line), _) => ClosingLine::Proper(line),
             (None, Some(sloppy)) => ClosingLine::Sloppy(sloppy),
             (None, None) => ClosingLine::None,
         }
@@ -134,25 +134,25 @@ pub(in crate::syntax) fn heredoc_tag_and_body(token: &str) -> (&str, &str) {
 impl<'t> Lexer<'t, '_> {
     /// Reads the token at `<<`: a heredoc, a placeholder in a taught line, or a mistake.
     pub(super) fn read_heredoc(&mut self, start: usize) {
-        let tag = leading_tag(self.rest(start + 2));
+        let tag = leading_tag(self.text_from(start + 2));
         if tag.is_empty() {
             self.report_bad_opener(start);
             return;
         }
         let opener = Span::new(start, start + 2 + tag.len());
-        let after = self.rest(opener.end as usize);
+        let after = self.text_from(opener.end as usize);
         let after = after.trim_start_matches([' ', '\t', '\r']);
         let alone = after.is_empty() || after.starts_with('\n');
         let crowded_close =
             if alone { None } else { self.closing_lines().find_closing_line_of_crowded_opener(tag, start) };
         let closing = if alone { self.closing_lines().find_closing_line(tag, start) } else { ClosingLine::None };
         match (closing, crowded_close) {
-            (ClosingLine::Line(line), _) => self.push_heredoc(start, line),
+            (ClosingLine::Proper(line), _) => self.push_heredoc(start, line),
             (ClosingLine::Sloppy(line), _) if self.mode == ParseMode::Program => {
                 self.read_sloppy_heredoc(start, line, tag)
             }
             _ if self.mode == ParseMode::Taught => {
-                self.push(TokenKind::Hole, opener);
+                self.push_token(TokenKind::Placeholder, opener);
                 self.skip_to(opener.end as usize);
             }
             (_, Some(line)) => self.report_opener_not_alone(opener, line),
@@ -162,7 +162,7 @@ impl<'t> Lexer<'t, '_> {
     }
 
     fn push_heredoc(&mut self, start: usize, line: TagLine) {
-        self.push(TokenKind::Heredoc, Span::new(start, line.end));
+        self.push_token(TokenKind::Heredoc, Span::new(start, line.end));
         self.skip_to(line.end);
     }
 
@@ -176,7 +176,7 @@ impl<'t> Lexer<'t, '_> {
 
     /// Returns the rest of the line, limited to `MAX_LINE_REST_BYTES`.
     fn rest_of_line(&self, from: usize) -> &'t str {
-        let rest = self.rest(from);
+        let rest = self.text_from(from);
         let rest_of_line = rest.get(..rest.floor_char_boundary(MAX_LINE_REST_BYTES.min(rest.len()))).unwrap_or("");
         rest_of_line.split('\n').next().unwrap_or("")
     }
@@ -190,7 +190,7 @@ impl<'t> Lexer<'t, '_> {
     }
 
     fn report_unclosed(&mut self, opener: Span, tag: &str) {
-        if self.reports.accepts(opener) {
+        if self.reports.would_keep_error(opener) {
             let position = self.reports.position(opener.start);
             let message = format!(
                 "`<<{tag}` opened at {position} is not closed; end its text with a line that holds only `{tag}`"
@@ -203,7 +203,7 @@ impl<'t> Lexer<'t, '_> {
     /// Skips the rest of the text, which belongs to an unclosed string or heredoc.
     pub(super) fn discard_rest(&mut self, opener: Span) {
         self.rest_discarded = true;
-        self.push(TokenKind::Bad, opener);
+        self.push_token(TokenKind::Bad, opener);
         self.skip_to(self.text.len());
     }
 
@@ -223,7 +223,7 @@ impl<'t> Lexer<'t, '_> {
         } else {
             diagnostic
         });
-        self.push(TokenKind::Bad, opener);
+        self.push_token(TokenKind::Bad, opener);
         self.resume_at = self.resume_at.max(line.end);
         self.skip_to(opener.end as usize);
     }
@@ -241,53 +241,57 @@ impl<'t> Lexer<'t, '_> {
                 && apart(rest_of_line.get(at + tag.len()..).and_then(|text| text.chars().next()))
         });
         let Some(close) = close else {
-            let filled = quoted("text");
-            self.reports.fix(diagnostic, opener, &filled);
-            self.push(TokenKind::Bad, opener);
+            let filled = quote_as_literal("text");
+            self.reports.add_with_fix(diagnostic, opener, &filled);
+            self.push_token(TokenKind::Bad, opener);
             self.skip_to(opener.end as usize);
             return;
         };
         let end = opener.end as usize + close + tag.len();
         let whole = Span::new(opener.start as usize, end);
-        self.reports.fix(diagnostic, whole, &quoted(rest_of_line.get(..close).unwrap_or("").trim()));
-        self.push(TokenKind::Bad, whole);
+        self.reports.add_with_fix(diagnostic, whole, &quote_as_literal(rest_of_line.get(..close).unwrap_or("").trim()));
+        self.push_token(TokenKind::Bad, whole);
         self.skip_to(end);
     }
 
     /// Reports a misspelled opener: `<<`, `<<<TAG`, `<<-TAG`, `<<"TAG"` or `<< TAG`. The text that was probably meant
     /// as the body is skipped.
     fn report_bad_opener(&mut self, start: usize) {
-        let rest = self.rest(start + 2);
+        let rest = self.text_from(start + 2);
         let gap: usize = rest.chars().take(4).take_while(|c| "<-~'\" ".contains(*c)).map(char::len_utf8).sum();
         let tag = leading_tag(rest.get(gap..).unwrap_or(""));
         let mut end = start + 2 + gap + tag.len();
-        if !tag.is_empty() && self.rest(end).starts_with(['\'', '"']) {
+        if !tag.is_empty() && self.text_from(end).starts_with(['\'', '"']) {
             end += 1;
         }
         let opener = Span::new(start, end);
         let name = if tag.is_empty() { "TAG" } else { tag };
         let message = format!(
             "`{}` opens no text; write `<<{name}`, the text on its own lines, then a line `{name}`",
-            shown(opener.of(self.text).trim_end())
+            shorten_for_message(opener.of(self.text).trim_end())
         );
-        self.reports.fix(Diagnostic::error(codes::BAD_HEREDOC_OPENER, opener, message), opener, &format!("<<{name}"));
+        self.reports.add_with_fix(
+            Diagnostic::error(codes::BAD_HEREDOC_OPENER, opener, message),
+            opener,
+            &format!("<<{name}"),
+        );
         let line =
             if tag.is_empty() { None } else { self.closing_lines().find_closing_line_of_crowded_opener(tag, start) };
-        let alone = self.rest(end).trim_start_matches([' ', '\t', '\r']).starts_with('\n');
+        let alone = self.text_from(end).trim_start_matches([' ', '\t', '\r']).starts_with('\n');
         match line {
             Some(line) if alone => {
-                self.push(TokenKind::Bad, Span::new(start, line.end));
+                self.push_token(TokenKind::Bad, Span::new(start, line.end));
                 self.skip_to(line.end);
             }
             Some(line) => {
-                self.push(TokenKind::Bad, opener);
+                self.push_token(TokenKind::Bad, opener);
                 self.resume_at = self.resume_at.max(line.end);
                 self.skip_to(end);
             }
             // The following lines are most likely the body. Reading them as program text would only add diagnostics.
             None if alone => self.discard_rest(opener),
             None => {
-                self.push(TokenKind::Bad, opener);
+                self.push_token(TokenKind::Bad, opener);
                 self.skip_to(end);
             }
         }

@@ -12,13 +12,13 @@ use base::{Diagnostic, Span};
 use logos::Logos;
 
 use super::ParseMode;
-use super::reports::{Reports, quoted, shown};
+use super::reports::{Reports, quote_as_literal, shorten_for_message};
 use super::token::{Token, TokenKind};
 use crate::codes;
 use heredoc::ClosingLines;
 pub(super) use heredoc::heredoc_tag_and_body;
 use quote::QuoteScans;
-pub(super) use quote::decode;
+pub(super) use quote::decode_string;
 use raw::RawToken;
 
 /// The result of splitting a text into tokens.
@@ -82,7 +82,7 @@ impl<'t> Lexer<'t, '_> {
         let span = Span::new(range.start, range.end);
         self.steps += range.len();
         if let Some(kind) = raw.fixed_kind() {
-            self.push(kind, span);
+            self.push_token(kind, span);
             return;
         }
         match raw {
@@ -90,7 +90,7 @@ impl<'t> Lexer<'t, '_> {
                 if self.resume_at > range.end {
                     self.skip_to(self.resume_at);
                 } else {
-                    self.push(TokenKind::Newline, span);
+                    self.push_token(TokenKind::Newline, span);
                 }
             }
             RawToken::Word => self.read_word(span),
@@ -106,7 +106,7 @@ impl<'t> Lexer<'t, '_> {
         }
     }
 
-    fn push(&mut self, kind: TokenKind, span: Span) {
+    fn push_token(&mut self, kind: TokenKind, span: Span) {
         self.tokens.push(Token { kind, span });
     }
 
@@ -120,15 +120,15 @@ impl<'t> Lexer<'t, '_> {
     }
 
     /// Returns the text from an offset to the end.
-    fn rest(&self, from: usize) -> &'t str {
+    fn text_from(&self, from: usize) -> &'t str {
         self.text.get(from..).unwrap_or("")
     }
 
     /// Returns the offset of the end of the line that contains `from`, before its `
     /// ` or `\r
     /// `.
-    fn line_end(&mut self, from: usize) -> usize {
-        let rest = self.rest(from);
+    fn find_line_end(&mut self, from: usize) -> usize {
+        let rest = self.text_from(from);
         let line = rest.find('\n').map_or(rest, |at| rest.get(..at).unwrap_or(""));
         self.steps += line.len();
         from + line.strip_suffix('\r').unwrap_or(line).len()
@@ -138,16 +138,20 @@ impl<'t> Lexer<'t, '_> {
     fn read_word(&mut self, span: Span) {
         let text = span.of(self.text);
         if text == "_" {
-            self.push(TokenKind::Row, span);
+            self.push_token(TokenKind::Row, span);
         } else if text.starts_with(|c: char| c.is_ascii_digit())
             && text.contains('_')
             && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_')
         {
-            let message = format!("a number is written without `_`: `{}`", shown(text));
-            self.reports.fix(Diagnostic::error(codes::BAD_NUMBER, span, message), span, &text.replace('_', ""));
-            self.push(TokenKind::Bad, span);
+            let message = format!("a number is written without `_`: `{}`", shorten_for_message(text));
+            self.reports.add_with_fix(
+                Diagnostic::error(codes::BAD_NUMBER, span, message),
+                span,
+                &text.replace('_', ""),
+            );
+            self.push_token(TokenKind::Bad, span);
         } else {
-            self.push(TokenKind::Word, span);
+            self.push_token(TokenKind::Word, span);
         }
     }
 
@@ -160,30 +164,33 @@ impl<'t> Lexer<'t, '_> {
         let date = self.tokens.last().filter(|last| ["now", "today"].contains(&last.span.of(self.text)));
         if let Some(date) = date.filter(|_| text.starts_with(['+', '-'])) {
             let copy = format!("{}{text}", date.span.of(self.text));
-            let message = format!("a date counted from now has no blanks: `{}`", shown(&copy));
-            self.reports.fix(Diagnostic::error(codes::BAD_NUMBER, span, message), date.span.to(span), &copy);
-            self.push(TokenKind::Bad, span);
+            let message = format!("a date counted from now has no blanks: `{}`", shorten_for_message(&copy));
+            self.reports.add_with_fix(Diagnostic::error(codes::BAD_NUMBER, span, message), date.span.to(span), &copy);
+            self.push_token(TokenKind::Bad, span);
             return;
         }
         let (message, copy) = if text.starts_with('-') && !is_number && !digits.contains('.') {
-            (format!("`{}` is no number; a date counted from now is `now{0}`", shown(text)), format!("now{text}"))
+            (
+                format!("`{}` is no number; a date counted from now is `now{0}`", shorten_for_message(text)),
+                format!("now{text}"),
+            )
         } else if is_number {
             let sign = if text.starts_with('-') { "-" } else { "" };
-            (format!("`{}` is not how a number is written", shown(text)), format!("{sign}{unsigned}"))
+            (format!("`{}` is not how a number is written", shorten_for_message(text)), format!("{sign}{unsigned}"))
         } else {
-            (format!("`{}` is no number; as text it needs quotes", shown(text)), quoted(text))
+            (format!("`{}` is no number; as text it needs quotes", shorten_for_message(text)), quote_as_literal(text))
         };
-        self.reports.fix(Diagnostic::error(codes::BAD_NUMBER, span, message), span, &copy);
-        self.push(TokenKind::Bad, span);
+        self.reports.add_with_fix(Diagnostic::error(codes::BAD_NUMBER, span, message), span, &copy);
+        self.push_token(TokenKind::Bad, span);
     }
 
     /// Reads a token that is spelled as in another language, and adds a note.
     fn read_alias(&mut self, span: Span) {
         let written = span.of(self.text);
-        let kind = raw::alias_kind(written);
+        let kind = raw::kind_of_alias(written);
         let message = format!("`{written}` was read as `{kind}`");
         self.reports.add(Diagnostic::note(codes::UNEXPECTED, span, message));
-        self.push(kind, span);
+        self.push_token(kind, span);
     }
 
     /// Skips a Markdown fence around the program.
@@ -195,7 +202,7 @@ impl<'t> Lexer<'t, '_> {
             self.read_foreign_string(start);
             return;
         }
-        let end = self.line_end(start);
+        let end = self.find_line_end(start);
         let span = Span::new(start, start + 3);
         self.reports.add(Diagnostic::note(codes::BAD_CHARACTER, span, "the ``` fence around the program was left out"));
         self.skip_to(end);

@@ -5,11 +5,11 @@ use base::{Diagnostic, Span};
 
 use super::Lexer;
 use crate::codes;
-use crate::syntax::reports::{quoted, shown};
+use crate::syntax::reports::{quote_as_literal, shorten_for_message};
 use crate::syntax::token::TokenKind;
 
 /// The longest text in bytes that a correction repeats.
-const MAX_COPIED_BYTES: usize = 120;
+const MAX_COPIED_STRING_BYTES: usize = 120;
 
 /// The last search for each kind of closing quote. A search that starts after an escaped quote inside an earlier
 /// search ends where the earlier search ended. An escape never extends past its own character, so both searches are in
@@ -43,13 +43,13 @@ impl Lexer<'_, '_> {
         }
         let span = Span::new(start, scan.to + 1);
         self.check_escapes(span);
-        self.push(TokenKind::String, span);
+        self.push_token(TokenKind::String, span);
         self.skip_to(scan.to + 1);
     }
 
     /// Reads a string in single quotes, backticks or curly quotes, and reports the quotes.
     pub(super) fn read_foreign_string(&mut self, start: usize) {
-        let quote = self.rest(start).chars().next().unwrap_or('\'');
+        let quote = self.text_from(start).chars().next().unwrap_or('\'');
         let inner = start + quote.len_utf8();
         let scan = self.scan_for_closing_quote(quote, inner);
         if !scan.closed
@@ -58,29 +58,31 @@ impl Lexer<'_, '_> {
             self.report_stray_word(start, quote);
             return;
         }
-        let closing = self.rest(scan.to).chars().next().map_or(1, char::len_utf8);
+        let closing = self.text_from(scan.to).chars().next().map_or(1, char::len_utf8);
         let span = Span::new(start, scan.to + closing);
-        let message =
-            format!("text goes into double quotes, not {quote}…{}", self.rest(scan.to).chars().next().unwrap_or(quote));
+        let message = format!(
+            "text goes into double quotes, not {quote}…{}",
+            self.text_from(scan.to).chars().next().unwrap_or(quote)
+        );
         let diagnostic = Diagnostic::error(codes::BAD_CHARACTER, span, message);
-        let text = decode(span.of(self.text));
-        if text.len() > MAX_COPIED_BYTES {
+        let text = decode_string(span.of(self.text));
+        if text.len() > MAX_COPIED_STRING_BYTES {
             self.reports.add(diagnostic);
         } else {
-            self.reports.fix(diagnostic, span, &quoted(&text));
+            self.reports.add_with_fix(diagnostic, span, &quote_as_literal(&text));
         }
-        self.push(TokenKind::String, span);
+        self.push_token(TokenKind::String, span);
         self.skip_to(span.end as usize);
     }
 
     /// Reads `"""text"""`, and reports the triple quotes.
     pub(super) fn read_triple_quoted_string(&mut self, start: usize) {
         let inner = start + 3;
-        let close = self.rest(inner).find("\"\"\"");
+        let close = self.text_from(inner).find("\"\"\"");
         let Some(length) = close else {
             let message = "there is no `\"\"\"`, and nothing closes this one; write a string, or `<<TAG`, the text, then a line `TAG`";
             let opener = Span::new(start, inner);
-            self.reports.error(codes::UNCLOSED_STRING, opener, message);
+            self.reports.add_error(codes::UNCLOSED_STRING, opener, message);
             self.discard_rest(opener);
             return;
         };
@@ -89,30 +91,30 @@ impl Lexer<'_, '_> {
             "there is no `\"\"\"`: text of several lines is `<<TAG`, the text on its own lines, then a line `TAG`";
         let diagnostic = Diagnostic::error(codes::BAD_CHARACTER, span, message);
         let text = self.text.get(inner..inner + length).unwrap_or("");
-        if text.len() > MAX_COPIED_BYTES {
+        if text.len() > MAX_COPIED_STRING_BYTES {
             self.reports.add(diagnostic);
         } else {
-            self.reports.fix(diagnostic, span, &quoted(text));
+            self.reports.add_with_fix(diagnostic, span, &quote_as_literal(text));
         }
-        self.push(TokenKind::Bad, span);
+        self.push_token(TokenKind::Bad, span);
         self.skip_to(span.end as usize);
     }
 
     /// Reports an unclosed string. The string ends with its first line, but before closing brackets at the end of that
     /// line, because they most likely belong to the program.
     fn report_unclosed_string(&mut self, start: usize) {
-        let line_end = self.line_end(start);
+        let line_end = self.find_line_end(start);
         let line = self.text.get(start + 1..line_end).unwrap_or("");
         let text = line.trim_end_matches(|c: char| c.is_whitespace() || ")]},".contains(c));
         let end = start + 1 + text.len();
         let span = Span::new(start, end);
-        if self.reports.accepts(span) {
+        if self.reports.would_keep_error(span) {
             let position = self.reports.position(span.start);
             let message = format!("the string opened at {position} has no closing `\"`");
             let diagnostic = Diagnostic::error(codes::UNCLOSED_STRING, span, message);
-            self.reports.fix(diagnostic, Span::new(end, end), "\"");
+            self.reports.add_with_fix(diagnostic, Span::new(end, end), "\"");
         }
-        self.push(TokenKind::String, span);
+        self.push_token(TokenKind::String, span);
         self.skip_to(end);
     }
 
@@ -136,9 +138,9 @@ impl Lexer<'_, '_> {
         if let Some(scan) = cached.filter(|scan| scan.from <= from && from <= scan.to) {
             return scan;
         }
-        let (to, closed) = find_closing(self.rest(from), closers, one_line);
+        let (to, closed) = find_closing(self.text_from(from), closers, one_line);
         self.steps += to;
-        let after = self.rest(from + to).strip_prefix(closers).unwrap_or("");
+        let after = self.text_from(from + to).strip_prefix(closers).unwrap_or("");
         let blanks = after.len() - after.trim_start_matches([' ', '\t']).len();
         self.steps += blanks;
         let follower = after.get(blanks..).unwrap_or("").chars().next();
@@ -173,9 +175,11 @@ impl Lexer<'_, '_> {
     fn report_bad_escape(&mut self, span: Span) {
         let written = span.of(self.text);
         if written.starts_with("\\u") && written.len() != 6 {
-            let message =
-                format!("`{}` is no character; `\\u{{…}}` holds one to six hexadecimal digits", shown(written));
-            self.reports.error(codes::BAD_ESCAPE, span, message);
+            let message = format!(
+                "`{}` is no character; `\\u{{…}}` holds one to six hexadecimal digits",
+                shorten_for_message(written)
+            );
+            self.reports.add_error(codes::BAD_ESCAPE, span, message);
             return;
         }
         let (message, copy) = if let Some(hex) = written.strip_prefix("\\u") {
@@ -186,7 +190,7 @@ impl Lexer<'_, '_> {
             let name = written.chars().nth(1).map_or(String::new(), |c| c.escape_debug().to_string());
             (format!("there is no escape `\\{name}`; a backslash itself is `\\\\`"), format!("\\{written}"))
         };
-        self.reports.fix(Diagnostic::error(codes::BAD_ESCAPE, span, message), span, &copy);
+        self.reports.add_with_fix(Diagnostic::error(codes::BAD_ESCAPE, span, message), span, &copy);
     }
 }
 
@@ -211,7 +215,7 @@ fn find_closing(text: &str, closers: &[char], one_line: bool) -> (usize, bool) {
 }
 
 /// Returns the value of a string token. Invalid escapes are kept as written.
-pub(in crate::syntax) fn decode(token: &str) -> String {
+pub(in crate::syntax) fn decode_string(token: &str) -> String {
     let mut characters = token.chars();
     let closers: &[char] = match characters.next() {
         Some('\'') => &['\''],

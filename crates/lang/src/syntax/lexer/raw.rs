@@ -144,7 +144,7 @@ impl RawToken {
 }
 
 /// Returns the kind of token that a spelling of another language means.
-pub(super) fn alias_kind(alias: &str) -> TokenKind {
+pub(super) fn kind_of_alias(alias: &str) -> TokenKind {
     match alias {
         "!==" | "<>" | "\u{2260}" => TokenKind::Ne,
         "\u{2264}" => TokenKind::Le,

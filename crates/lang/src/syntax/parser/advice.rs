@@ -6,7 +6,7 @@ use base::Span;
 use super::cursor::{BracketGroup, Parser};
 use super::postfix::{Postfix, UnbracketedArguments};
 use crate::codes;
-use crate::syntax::reports::{quoted, shown};
+use crate::syntax::reports::{quote_as_literal, shorten_for_message};
 use crate::syntax::token::TokenKind;
 
 /// The longest text in tokens that a correction puts into quotes.
@@ -39,12 +39,12 @@ impl Parser<'_, '_> {
         }
         if let Some(text) = self.find_inner_quotes(group) {
             let inner = Span { start: text.start + 1, end: text.end - 1 };
-            let copy = quoted(inner.of(self.text));
+            let copy = quote_as_literal(inner.of(self.text));
             self.report_unexpected_fix("a `\"` inside a string is written `\\\"`", text, &copy);
             return false;
         }
         if let Some(text) = self.find_unquoted_text(group) {
-            let copy = quoted(text.of(self.text));
+            let copy = quote_as_literal(text.of(self.text));
             self.report_unexpected_fix(
                 format!("{} needs double quotes around it", shown_text(text.of(self.text))),
                 text,
@@ -86,7 +86,7 @@ impl Parser<'_, '_> {
             let start = self.previous_end().saturating_sub(value.map_or(0, str::len) as u32);
             let wrong = Span { start, end: span.end };
             self.report_unexpected_fix(
-                format!("a date counted from now has no blanks: `{}`", shown(&date)),
+                format!("a date counted from now has no blanks: `{}`", shorten_for_message(&date)),
                 wrong,
                 &date,
             );
@@ -160,9 +160,11 @@ impl Parser<'_, '_> {
                 let span = self.span();
                 self.consume();
                 if self.at_binding() {
-                    let message =
-                        format!("one statement per line: put `{} = …` on a line of its own", shown(self.token_text()));
-                    self.reports.error(codes::UNEXPECTED, span, message);
+                    let message = format!(
+                        "one statement per line: put `{} = …` on a line of its own",
+                        shorten_for_message(self.token_text())
+                    );
+                    self.reports.add_error(codes::UNEXPECTED, span, message);
                 } else {
                     self.report_fix(span, "a line `name = …` binds one name and ends without a comma", span, "");
                     self.skip_statement(&[TokenKind::Semicolon]);
@@ -188,7 +190,7 @@ impl Parser<'_, '_> {
             self.report_note(codes::UNEXPECTED, span, "a line ends without `;`; it was left out");
         } else {
             let message = "one statement per line: put what follows `;` on a line of its own";
-            self.reports.error(codes::UNEXPECTED, span, message);
+            self.reports.add_error(codes::UNEXPECTED, span, message);
         }
     }
 
@@ -196,7 +198,7 @@ impl Parser<'_, '_> {
     fn report_misplaced_token(&mut self) {
         let word = self.token_text();
         if self.at_binding() {
-            let name = shown(word);
+            let name = shorten_for_message(word);
             self.report_unexpected(format!("one statement per line: put `{name} = …` on a line of its own"));
         } else if self.kind() == TokenKind::Eq {
             self.report_unexpected("only a plain name can stand before `=`, as in `name = …`");
@@ -222,7 +224,7 @@ impl Parser<'_, '_> {
     fn report_postfix_without_dot(&mut self, postfix: Postfix) {
         let name_span = self.span();
         let start = self.previous_end();
-        let name = shown(self.token_text());
+        let name = shorten_for_message(self.token_text());
         let message = format!("`{name}` is applied with a dot: `.{name}`");
         self.consume();
         if self.at_opener() {
@@ -237,5 +239,5 @@ impl Parser<'_, '_> {
 }
 
 fn shown_text(text: &str) -> String {
-    format!("`{}`", shown(text))
+    format!("`{}`", shorten_for_message(text))
 }

@@ -6,12 +6,12 @@ use base::{Diagnostic, Span};
 use super::cursor::{BracketGroup, Parser};
 use super::list::path_text;
 use crate::codes;
-use crate::syntax::reports::shown;
+use crate::syntax::reports::shorten_for_message;
 use crate::syntax::token::TokenKind;
 use crate::syntax::tree::{AggregateFunction, AggregateSpec, DottedName, Name, PartKind};
 
 /// The aggregate functions, by name.
-const FUNCTIONS: [(&str, AggregateFunction); 5] = [
+const FUNCTION_NAMES: [(&str, AggregateFunction); 5] = [
     ("count", AggregateFunction::Count),
     ("sum", AggregateFunction::Sum),
     ("avg", AggregateFunction::Avg),
@@ -72,7 +72,7 @@ impl Parser<'_, '_> {
 
     /// Parses an item of `.group_by(…)`, which is a field or an aggregate.
     fn parse_group_by_item(&mut self) -> Option<GroupByItem> {
-        let is_call = self.next_kind() == TokenKind::LeftParen && function_of(self.token_text()).is_some();
+        let is_call = self.next_kind() == TokenKind::LeftParen && function_named(self.token_text()).is_some();
         if is_call || matches!(self.next_kind(), TokenKind::Eq | TokenKind::Colon) {
             return self.parse_aggregate_spec().map(GroupByItem::AggregateSpec);
         }
@@ -100,7 +100,7 @@ impl Parser<'_, '_> {
     /// Parses an aggregate without a name, such as `count` or `sum(p4)`, and reports that the name is missing.
     fn parse_unnamed_spec(&mut self) -> Option<AggregateSpec> {
         let start = self.span();
-        if function_of(self.token_text()).is_none() {
+        if function_named(self.token_text()).is_none() {
             self.report_unexpected("a result has a name and a function, such as `n=count` or `total=sum(p4)`");
             return None;
         }
@@ -115,14 +115,14 @@ impl Parser<'_, '_> {
     /// Parses a function and its slot. The name of the result is not part of it.
     pub(super) fn parse_function(&mut self) -> Option<FunctionCall> {
         let span = self.span();
-        let Some(function) = function_of(self.token_text()).filter(|_| self.kind() == TokenKind::Word) else {
+        let Some(function) = function_named(self.token_text()).filter(|_| self.kind() == TokenKind::Word) else {
             let message = format!("expected a function, found {}", self.describe_token());
             let alternatives = ["count", "sum(slot)", "avg(slot)", "min(slot)", "max(slot)"].map(str::to_owned);
             let diagnostic = Diagnostic::error(codes::UNEXPECTED, span, message);
             self.report_and_recover(diagnostic.with_alternatives(alternatives));
             return None;
         };
-        let word = shown(self.token_text());
+        let word = shorten_for_message(self.token_text());
         self.consume();
         if self.kind() == TokenKind::LeftParen {
             return self.parse_function_field(function, &word);
@@ -175,6 +175,6 @@ impl FunctionCall {
 }
 
 /// Returns the function of this name, ignoring case.
-pub(super) fn function_of(word: &str) -> Option<AggregateFunction> {
-    FUNCTIONS.iter().find(|(name, _)| name.eq_ignore_ascii_case(word)).map(|(_, function)| *function)
+pub(super) fn function_named(word: &str) -> Option<AggregateFunction> {
+    FUNCTION_NAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(word)).map(|(_, function)| *function)
 }

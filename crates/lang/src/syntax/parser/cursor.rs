@@ -6,7 +6,7 @@ use base::{Code, Diagnostic, Limits, Span};
 
 use crate::codes;
 use crate::syntax::layout::{GroupEnd, Layout};
-use crate::syntax::reports::{Reports, shown};
+use crate::syntax::reports::{Reports, shorten_for_message};
 use crate::syntax::token::{Token, TokenKind};
 use crate::syntax::tree::Name;
 
@@ -181,7 +181,7 @@ impl<'t, 'r> Parser<'t, 'r> {
                 self.nesting_reported = true;
                 let message =
                     format!("brackets are nested more than {} deep; bind the inner part to a name", self.max_depth);
-                self.reports.error(codes::NESTED_TOO_DEEP, self.span(), message);
+                self.reports.add_error(codes::NESTED_TOO_DEEP, self.span(), message);
             }
             self.skip_token_or_group();
             return None;
@@ -257,7 +257,7 @@ impl<'t, 'r> Parser<'t, 'r> {
     pub(super) fn report_fix(&mut self, span: Span, message: impl Into<String>, wrong: Span, replacement: &str) {
         if self.should_report() {
             let diagnostic = Diagnostic::error(codes::UNEXPECTED, span, message);
-            self.reports.fix(diagnostic, wrong, replacement);
+            self.reports.add_with_fix(diagnostic, wrong, replacement);
         }
     }
 
@@ -283,9 +283,9 @@ impl<'t, 'r> Parser<'t, 'r> {
         match self.kind() {
             TokenKind::End => "the end of the program".to_owned(),
             TokenKind::Newline => "the end of the line".to_owned(),
-            TokenKind::String => format!("the string {}", shown(self.token_text())),
+            TokenKind::String => format!("the string {}", shorten_for_message(self.token_text())),
             TokenKind::Heredoc => "a block of text".to_owned(),
-            _ => format!("`{}`", shown(self.token_text())),
+            _ => format!("`{}`", shorten_for_message(self.token_text())),
         }
     }
 }

@@ -5,11 +5,11 @@
 
 use base::{Diagnostic, Edit, Span};
 
-use super::aggregate::{FunctionCall, function_of};
+use super::aggregate::{FunctionCall, function_named};
 use super::cursor::{GroupSpans, Parser};
 use super::postfix::Postfix;
 use crate::codes;
-use crate::syntax::reports::shown;
+use crate::syntax::reports::shorten_for_message;
 use crate::syntax::token::TokenKind;
 use crate::syntax::tree::{AggregateFunction, AggregateSpec, PartKind};
 
@@ -29,10 +29,10 @@ impl Parser<'_, '_> {
                 edits = vec![Edit::replace(Span { start: span.start, end: inner.start }, format!("{name}{{"))];
                 edits.push(Edit::replace(Span { start: inner.end, end: whole.end }, "}"));
             }
-            self.report_with_edits(span, format!("`.{}` is written `.{name}`", shown(word)), edits);
+            self.report_with_edits(span, format!("`.{}` is written `.{name}`", shorten_for_message(word)), edits);
             return Some(self.parse_postfix(postfix));
         }
-        if function_of(word).is_some() {
+        if function_named(word).is_some() {
             return Some(self.parse_foreign_aggregate());
         }
         match word {
@@ -56,7 +56,7 @@ impl Parser<'_, '_> {
     /// Parses `.sum(p4)` as `.aggregate(sum_p4=sum(p4))`.
     fn parse_foreign_aggregate(&mut self) -> Option<PartKind> {
         let start = self.span();
-        let word = shown(self.token_text());
+        let word = shorten_for_message(self.token_text());
         let call = self.parse_function()?;
         let name = call.default_name(&word.to_ascii_lowercase());
         let message = format!("`.{word}(…)` is written `.aggregate(name={word}(…))`");
@@ -69,7 +69,7 @@ impl Parser<'_, '_> {
     fn parse_select_as_projection(&mut self) -> Option<PartKind> {
         let start = self.span();
         let dot = self.previous_end().saturating_sub(1);
-        let message = format!("`.{}(…)` is written `[slot, …]`", shown(self.token_text()));
+        let message = format!("`.{}(…)` is written `[slot, …]`", shorten_for_message(self.token_text()));
         self.consume();
         let GroupSpans { whole, inner } = self.group_spans();
         let edits = vec![
@@ -113,7 +113,7 @@ impl Parser<'_, '_> {
         let word = self.token(1).span.of(self.text);
         let counts = ["count", "size", "len", "length"].contains(&word);
         let applies = self.kind() == TokenKind::Dot && self.token(2).kind == TokenKind::LeftParen;
-        if !applies || !(counts || function_of(word).is_some()) {
+        if !applies || !(counts || function_named(word).is_some()) {
             return None;
         }
         self.consume();

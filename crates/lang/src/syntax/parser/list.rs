@@ -5,7 +5,7 @@ use base::{Diagnostic, Span};
 
 use super::cursor::{BracketGroup, Parser};
 use crate::codes;
-use crate::syntax::lexer::decode;
+use crate::syntax::lexer::decode_string;
 use crate::syntax::token::TokenKind;
 use crate::syntax::tree::{Arg, DOTS, DottedName, Name, Operator, Pred, Value, ValueKind};
 
@@ -93,7 +93,7 @@ impl Parser<'_, '_> {
         let start = self.consume().span.start;
         self.consume();
         let span = self.span_since(start);
-        Some((Name { text: DOTS.into(), span }, Value { kind: ValueKind::Hole, span }))
+        Some((Name { text: DOTS.into(), span }, Value { kind: ValueKind::Placeholder, span }))
     }
 
     /// Parses a filter.
@@ -215,7 +215,7 @@ impl Parser<'_, '_> {
         }
         let first = match self.kind() {
             TokenKind::Word => self.parse_name(),
-            TokenKind::String if is_path(&decode(self.token_text())) => self.parse_name_in_quotes(),
+            TokenKind::String if is_path(&decode_string(self.token_text())) => self.parse_name_in_quotes(),
             _ => {
                 self.report_expected(what);
                 return None;
@@ -232,7 +232,7 @@ impl Parser<'_, '_> {
     /// Parses a string in place of a name, and reports the quotes.
     fn parse_name_in_quotes(&mut self) -> Name {
         let span = self.span();
-        let text = decode(self.token_text());
+        let text = decode_string(self.token_text());
         self.report_fix(span, format!("a name is written without quotes: `{text}`"), span, &text);
         self.consume();
         Name { text: text.into(), span }

@@ -4,8 +4,8 @@
 use base::Span;
 
 use super::cursor::{GroupSpans, Parser};
-use crate::syntax::lexer::decode;
-use crate::syntax::reports::quoted;
+use crate::syntax::lexer::decode_string;
+use crate::syntax::reports::quote_as_literal;
 use crate::syntax::token::TokenKind;
 use crate::syntax::tree::{
     EntityName, HandleCall, HandleCallKind, Heredoc, Key, Name, Node, Primary, Value, ValueKind,
@@ -33,13 +33,13 @@ impl Parser<'_, '_> {
             TokenKind::LeftBracket => Primary::List(self.parse_list()),
             TokenKind::Heredoc => Primary::Text(self.parse_heredoc()),
             TokenKind::String => {
-                let body = decode(self.token_text());
+                let body = decode_string(self.token_text());
                 self.consume();
                 Primary::Text(Heredoc { tag: String::new(), body, span })
             }
             TokenKind::Bad => Primary::Error(self.consume().span),
             TokenKind::Uri => self.report_uri(),
-            TokenKind::Dollar | TokenKind::Hole => {
+            TokenKind::Dollar | TokenKind::Placeholder => {
                 self.report_unexpected(
                     "`$` and `<<T` are places to fill; write the value or the name that belongs here",
                 );
@@ -147,7 +147,7 @@ impl Parser<'_, '_> {
         self.consume();
         let text = match self.kind() {
             TokenKind::Word => self.parse_bare_search(),
-            TokenKind::String | TokenKind::Dollar | TokenKind::Hole | TokenKind::Heredoc | TokenKind::Bad => {
+            TokenKind::String | TokenKind::Dollar | TokenKind::Placeholder | TokenKind::Heredoc | TokenKind::Bad => {
                 self.parse_value()
             }
             _ => {
@@ -169,7 +169,7 @@ impl Parser<'_, '_> {
             words = words.to(self.consume().span);
         }
         if words != span {
-            let copy = quoted(words.of(self.text));
+            let copy = quote_as_literal(words.of(self.text));
             self.report_fix(span, "the words to search for go into double quotes", words, &copy);
             return Value { kind: ValueKind::Error, span: words };
         }
@@ -187,7 +187,7 @@ impl Parser<'_, '_> {
             self.report_unexpected_fix(
                 "an address is text: put it in double quotes where a value belongs",
                 span,
-                &quoted(text),
+                &quote_as_literal(text),
             );
         }
         Primary::Error(self.consume().span)
@@ -223,7 +223,7 @@ impl Parser<'_, '_> {
         let handle = match self.kind() {
             TokenKind::Word => Some(self.parse_name()),
             TokenKind::String => {
-                let text = decode(self.token_text());
+                let text = decode_string(self.token_text());
                 let span = self.consume().span;
                 self.report_fix(span, "a handle is written without quotes", span, &text);
                 Some(Name { text: text.into(), span })

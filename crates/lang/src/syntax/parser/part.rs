@@ -4,7 +4,7 @@
 
 use super::cursor::{GroupSpans, Parser};
 use super::postfix::Postfix;
-use crate::syntax::reports::{quoted, shown};
+use crate::syntax::reports::{quote_as_literal, shorten_for_message};
 use crate::syntax::token::TokenKind;
 use crate::syntax::tree::{MethodArgs, Node, Part, PartKind};
 
@@ -79,8 +79,8 @@ impl Parser<'_, '_> {
     /// Reports a dot without a name. The current token follows the dot.
     fn report_missing_name(&mut self) {
         if let Some(text) = self.find_unquoted_dotted_text() {
-            let message = format!("`{}` needs double quotes around it", shown(text.of(self.text)));
-            self.report_unexpected_fix(message, text, &quoted(text.of(self.text)));
+            let message = format!("`{}` needs double quotes around it", shorten_for_message(text.of(self.text)));
+            self.report_unexpected_fix(message, text, &quote_as_literal(text.of(self.text)));
         } else if self.kind() == TokenKind::Number {
             self.report_unexpected(
                 "after `.` stands a name; rows are picked with `.first()`, `.last()` or `.limit(1)`",

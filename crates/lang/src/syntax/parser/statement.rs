@@ -10,7 +10,7 @@ use crate::syntax::token::TokenKind;
 use crate::syntax::tree::{Binding, Node, Program};
 
 /// The longest line in bytes that a correction repeats.
-const MAX_COPIED_BYTES: usize = 120;
+const MAX_COPIED_STATEMENT_BYTES: usize = 120;
 
 impl Parser<'_, '_> {
     /// Parses a whole program of at most `max_statements` statements.
@@ -22,7 +22,7 @@ impl Parser<'_, '_> {
             if count == max_statements {
                 let message =
                     format!("a program has at most {max_statements} statements; send the rest as another program");
-                self.reports.error(codes::TOO_MANY_STATEMENTS, self.span(), message);
+                self.reports.add_error(codes::TOO_MANY_STATEMENTS, self.span(), message);
                 break;
             }
             count += 1;
@@ -51,7 +51,7 @@ impl Parser<'_, '_> {
         }
         if count == 0 && self.reports.len() == 0 {
             let message = "the program is empty; write lines `name = expr` and a last line of results";
-            self.reports.error(codes::EMPTY_PROGRAM, Span::default(), message);
+            self.reports.add_error(codes::EMPTY_PROGRAM, Span::default(), message);
         }
         program
     }
@@ -126,12 +126,13 @@ impl Parser<'_, '_> {
         };
         let diagnostic = Diagnostic::error(codes::ROOTS_NOT_LAST, statement, message);
         let first = text.lines().next().unwrap_or("");
-        let before = Span { start: statement.start.saturating_sub(MAX_COPIED_BYTES as u32), end: statement.start };
+        let before =
+            Span { start: statement.start.saturating_sub(MAX_COPIED_STATEMENT_BYTES as u32), end: statement.start };
         let lines = before.of(self.text).trim_end();
         let above = lines.rsplit_once('\n').map_or(if before.start == 0 { lines } else { "" }, |(_, line)| line.trim());
         self.reports.add(if is_block && above.contains('=') && !above.contains(";;") {
             diagnostic.with_copy(format!("{above} {first}"))
-        } else if first.len() <= MAX_COPIED_BYTES {
+        } else if first.len() <= MAX_COPIED_STATEMENT_BYTES {
             diagnostic.with_copy(format!("step{number} = {first}"))
         } else {
             diagnostic

@@ -5,8 +5,8 @@ use base::{Diagnostic, Span};
 
 use super::cursor::{GroupSpans, Parser};
 use crate::codes;
-use crate::syntax::lexer::{decode, heredoc_tag_and_body};
-use crate::syntax::reports::{quoted, shown};
+use crate::syntax::lexer::{decode_string, heredoc_tag_and_body};
+use crate::syntax::reports::{quote_as_literal, shorten_for_message};
 use crate::syntax::token::TokenKind;
 use crate::syntax::tree::{Entry, Heredoc, Name, Node, Primary, Value, ValueKind};
 
@@ -15,7 +15,7 @@ impl Parser<'_, '_> {
         let span = self.span();
         self.last_value = Some(self.at);
         let kind = match self.kind() {
-            TokenKind::String => ValueKind::String(decode(self.token_text())),
+            TokenKind::String => ValueKind::String(decode_string(self.token_text())),
             TokenKind::Number => ValueKind::Number(self.token_text().to_owned()),
             TokenKind::Word => match self.parse_literal() {
                 Some(literal) => literal,
@@ -24,12 +24,12 @@ impl Parser<'_, '_> {
             TokenKind::Bad => ValueKind::Error,
             TokenKind::Row => return self.parse_node_value(),
             TokenKind::Dollar => return self.parse_dollar(),
-            TokenKind::Hole => ValueKind::Hole,
+            TokenKind::Placeholder => ValueKind::Placeholder,
             // Taught tables write `e1(..)` for a key that they spelled out earlier.
             TokenKind::Dot if self.next_kind() == TokenKind::Dot => {
                 self.consume();
                 self.consume();
-                return Value { kind: ValueKind::Hole, span: self.span_since(span.start) };
+                return Value { kind: ValueKind::Placeholder, span: self.span_since(span.start) };
             }
             TokenKind::Heredoc => {
                 return Value { kind: ValueKind::Text(self.parse_heredoc()), span };
@@ -40,7 +40,12 @@ impl Parser<'_, '_> {
                 return Value { kind: ValueKind::Object(entries), span: self.span_since(span.start) };
             }
             TokenKind::Uri => {
-                self.report_fix(span, "an address is text: put it in double quotes", span, &quoted(self.token_text()));
+                self.report_fix(
+                    span,
+                    "an address is text: put it in double quotes",
+                    span,
+                    &quote_as_literal(self.token_text()),
+                );
                 ValueKind::Error
             }
             _ => return self.report_missing_value(),
@@ -70,13 +75,13 @@ impl Parser<'_, '_> {
             let wrong = span.to(self.span());
             self.report_fix(
                 span,
-                format!("a name is used without `$`: `{}`", shown(self.token_text())),
+                format!("a name is used without `$`: `{}`", shorten_for_message(self.token_text())),
                 wrong,
                 self.token_text(),
             );
             return self.parse_node_value();
         }
-        Value { kind: ValueKind::Hole, span }
+        Value { kind: ValueKind::Placeholder, span }
     }
 
     /// Reports a token that cannot begin a value. A misspelled number, such as `.5`, is consumed.
@@ -93,8 +98,8 @@ impl Parser<'_, '_> {
             let number = self.token(signs).span;
             let whole = span.to(number);
             let copy = format!("{right}{}", number.of(self.text));
-            let message = format!("`{}` is not how a number is written", shown(whole.of(self.text)));
-            self.reports.fix(Diagnostic::error(codes::BAD_NUMBER, span, message), whole, &copy);
+            let message = format!("`{}` is not how a number is written", shorten_for_message(whole.of(self.text)));
+            self.reports.add_with_fix(Diagnostic::error(codes::BAD_NUMBER, span, message), whole, &copy);
             self.at += signs + 1;
             return Value { kind: ValueKind::Error, span: whole };
         }
@@ -142,7 +147,7 @@ impl Parser<'_, '_> {
             TokenKind::Word => self.parse_name(),
             TokenKind::String => {
                 let token = self.consume();
-                Name { text: decode(token.span.of(self.text)).into(), span: token.span }
+                Name { text: decode_string(token.span.of(self.text)).into(), span: token.span }
             }
             _ => {
                 self.report_expected("`key: value`");
@@ -159,7 +164,7 @@ impl Parser<'_, '_> {
                 let found = self.describe_token();
                 self.report_unexpected(format!(
                     "an object holds `key: value`; after `{}` stands {found}",
-                    shown(&key.text)
+                    shorten_for_message(&key.text)
                 ));
                 return None;
             }
