@@ -31,6 +31,7 @@ pub(super) struct ResolvedMethod<'s> {
 }
 
 impl<'s> Receiver<'s> {
+    /// Returns the entity of the receiver.
     fn exposed(&self) -> &'s ExposedEntity {
         match self {
             Receiver::Entity(exposed) | Receiver::Row(exposed, _) => exposed,

@@ -79,10 +79,12 @@ pub struct CheckedNode {
 }
 
 impl Checked {
+    /// Returns the operations of the program. A node id is an index in this list.
     pub fn nodes(&self) -> &[CheckedNode] {
         &self.nodes
     }
 
+    /// Returns the results of the program, in the order written.
     pub fn returns(&self) -> &[CheckedResult] {
         &self.returns
     }
@@ -147,10 +149,12 @@ pub struct TaughtLines<'s> {
 }
 
 impl<'s> TaughtLines<'s> {
+    /// Makes a checker for the taught lines of one scope.
     pub fn new(scope: &'s Scope) -> Self {
         Self { scope, row_types: Vec::new() }
     }
 
+    /// Checks one taught line. Returns all its errors.
     pub fn check(&mut self, program: &Program) -> Result<(), Vec<Diagnostic>> {
         let mut checker = Checker::new(self.scope, true);
         checker.row_types = std::mem::take(&mut self.row_types);

@@ -47,6 +47,7 @@ impl<'s> Checker<'s> {
         Some(at)
     }
 
+    /// Checks a primary without parts. `span` is the span of the primary.
     fn check_primary(&mut self, primary: &Primary, span: Span) -> Option<NodeId> {
         match primary {
             Primary::Name(name) => self.check_name(name),

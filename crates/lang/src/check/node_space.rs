@@ -139,6 +139,7 @@ impl Checker<'_> {
         self.spaces[row.space].nodes[row.input.0].rows.clone().single_row()
     }
 
+    /// Adds nodes to a space that attach rows to the rows of `input`. Attachments that exist are not repeated.
     fn attach_in_space(&mut self, space: usize, input: NodeId, attachments: &[Attachment]) -> NodeId {
         let mut at = input;
         for Attachment { field, entity } in attachments {

@@ -266,6 +266,7 @@ impl<'s> Checker<'s> {
         self.add_node(StepKind::Project { input: input.0, columns }, rows)
     }
 
+    /// Checks `.limit(n)`.
     fn check_limit(&mut self, input: NodeId, count: &Value) -> Option<NodeId> {
         let count = self.check_count(count)?;
         // `page(s0_pg2).limit(50)` has the same meaning as `page(s0_pg2, limit=50)`.

@@ -20,7 +20,7 @@ use crate::syntax::tree::{DottedName, Name};
 pub(super) struct ResolvedPath {
     /// The path of the value in the rows at run time.
     pub path: Path,
-    /// The names as the API writes them. The last name may be missing from `path`: the only key field of a reference
+    /// The names as the API writes them. A name may be missing from `path`: the only key field of a reference
     /// is the reference itself.
     pub wire: Vec<SmolStr>,
     /// The type of the value.

@@ -128,6 +128,7 @@ impl RowType {
         self.entity.as_ref().map(RowEntity::entity_ref)
     }
 
+    /// Returns the catalog of the entity that the rows belong to.
     pub fn catalog(&self) -> Option<&Arc<Catalog>> {
         self.entity.as_ref().map(|of| &of.catalog)
     }
@@ -143,6 +144,7 @@ impl RowType {
         Some(TypedColumn { name: column.name.clone(), kind: column.kind.clone(), ref_catalog })
     }
 
+    /// Returns whether a column has exactly this name.
     pub fn has_column(&self, name: &str) -> bool {
         self.columns.iter().any(|c| c.name == name)
     }

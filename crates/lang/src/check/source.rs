@@ -56,6 +56,7 @@ impl<'s> Checker<'s> {
         self.check_filters(exposed, &params, filters, style)
     }
 
+    /// Adds the node of a list or a search.
     fn add_query(&mut self, exposed: &ExposedEntity, capability: &Capability, args: Args) -> NodeId {
         let rows = self.row_type_of_capability(&exposed.catalog, capability, true);
         let call = CapabilityRef::new(&exposed.catalog, capability);
@@ -291,6 +292,7 @@ impl<'s> Checker<'s> {
         is_valid.then_some(args)
     }
 
+    /// Reports a filter of the API whose operator is not `=`.
     fn report_wrong_operator(&mut self, slot: &Name, pred: &Pred) {
         let message = format!(
             "`{}` is sent to the API, which only knows `=`; rows that were read are compared with `.filter{{…}}`",

@@ -8,6 +8,7 @@ pub(crate) fn describe_value(value: &Expr) -> String {
     describe_value_with(value, &|step| format!("n{step}"))
 }
 
+/// Describes a value. `name` returns the name of a step.
 fn describe_value_with(value: &Expr, name: &dyn Fn(usize) -> String) -> String {
     let joined = |items: Vec<String>| items.join(", ");
     match value {
@@ -78,17 +79,22 @@ pub(crate) fn describe_step(step: &Step, name: StepName<'_>) -> String {
         StepKind::Query { args, limit: n, page_size, fields, .. } => {
             let what = description.map_or_else(|| format!("query {entity}"), str::to_owned);
             let fields = fields.as_ref().map(|f| format!("[{}]", f.join(", "))).unwrap_or_default();
-            format!("{what}{}{fields}{}{}", braced_args(args, name), limit(n), pages(page_size))
+            format!("{what}{}{fields}{}{}", describe_args_in_braces(args, name), limit(n), pages(page_size))
         }
         StepKind::Get { args, .. } => {
             let what = description.map_or_else(|| format!("get {entity}"), str::to_owned);
             format!("{what}({})", describe_args(args, name))
         }
         StepKind::Follow { relation, args, limit: n, page_size, .. } => {
-            format!("follow {relation}{} → {entity}{}{}", braced_args(args, name), limit(n), pages(page_size))
+            format!(
+                "follow {relation}{} → {entity}{}{}",
+                describe_args_in_braces(args, name),
+                limit(n),
+                pages(page_size)
+            )
         }
         StepKind::QueryPerRow { args, limit: n, .. } => {
-            format!("for each row query {entity}{}{}", braced_args(args, name), limit(n))
+            format!("for each row query {entity}{}{}", describe_args_in_braces(args, name), limit(n))
         }
         StepKind::Deref { field, limit: n, .. } => format!("follow {field} → {entity}{}", limit(n)),
         StepKind::Attach { field, entity, .. } => format!("look up {} → {}", field.join("."), entity.entity),
@@ -124,8 +130,7 @@ pub(crate) fn describe_step(step: &Step, name: StepName<'_>) -> String {
     }
 }
 
-/// Describes the kinds of steps that need no more than one line: templates, literals, texts, and kinds with a fixed
-/// word.
+/// Describes templates, literals and texts, and the kinds of steps that have only a fixed word.
 fn describe_simple_step(kind: &StepKind, name: StepName<'_>) -> String {
     match kind {
         StepKind::Template { source, .. } => format!("render {}", clip(first_line(source))),
@@ -158,7 +163,7 @@ fn first_line(text: &str) -> &str {
     text.lines().find(|line| !line.trim().is_empty()).unwrap_or("").trim()
 }
 
-fn braced_args(args: &Args, name: StepName<'_>) -> String {
+fn describe_args_in_braces(args: &Args, name: StepName<'_>) -> String {
     if args.is_empty() { String::new() } else { format!("{{{}}}", describe_args(args, name)) }
 }
 

@@ -82,6 +82,7 @@ fn calls_per_row(kind: &StepKind) -> usize {
     kind.values().fold(0, |sum, value| sum.saturating_add(calls_of_inner_reads(value)))
 }
 
+/// Returns the most calls of the reads per row in a value, for one row.
 fn calls_of_inner_reads(value: &Expr) -> usize {
     match value {
         Expr::Read { steps, .. } => steps.iter().fold(0, |sum, s| sum.saturating_add(s.calls)),

@@ -1,6 +1,6 @@
 //! Writes a plan as the short text that a model or a person reads before the run.
 //! Invariant: each step is one numbered line, and steps refer to each other by name or number. The line of an effect
-//! names the effect and how it is undone.
+//! marks the effect and shows whether it can be undone.
 
 use std::fmt::Write;
 
@@ -81,6 +81,7 @@ fn write_totals(plan: &Plan) -> String {
     out
 }
 
+/// Returns `once` or the number of times.
 fn describe_times(n: usize) -> String {
     if n == 1 { "once".to_owned() } else { format!("{n} times") }
 }

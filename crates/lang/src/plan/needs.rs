@@ -171,6 +171,7 @@ impl<'a> UseAnalysis<'a, '_> {
         if uses.len() < 2 { uses } else { merge_uses(uses) }
     }
 
+    /// Returns the use that a step makes of its input.
     fn use_of_input(&self, step: &NodeView<'a>, input: usize) -> InputUse<'a> {
         let InputDemand { rows, passes_fields_on } = demand_on_input(step.kind);
         let fields = if self.fields { self.fields_read_from_input(step, input) } else { FieldNames::new() };
@@ -310,6 +311,7 @@ fn demand_on_input(kind: &StepKind) -> InputDemand {
     }
 }
 
+/// Returns the first name of each path, which is a field of the row.
 fn first_names_of_paths<'a>(paths: impl IntoIterator<Item = &'a Path>) -> FieldNames<'a> {
     paths.into_iter().filter_map(|path| path.first()).map(|name| name.as_str()).collect()
 }

@@ -65,7 +65,7 @@ struct PairFinder {
 }
 
 impl PairFinder {
-    /// Processes a closing bracket. `may_mean` returns whether it may be a mistyped partner of the innermost open
+    /// Processes a closing bracket. `may_close` returns whether it may be a mistyped partner of the innermost open
     /// bracket.
     fn close(&mut self, closer: TokenKind, index: usize, may_close: impl Fn(&OpenBracket) -> bool) {
         if self.open_counts[index_of_kind(closer)] == 0 {
@@ -94,6 +94,7 @@ impl PairFinder {
         }
     }
 
+    /// Records that two brackets are partners.
     fn pair(&mut self, opener: usize, closer: usize) {
         for (bracket, other) in [(opener, closer), (closer, opener)] {
             if let Some(partner) = self.partners.get_mut(bracket) {
@@ -103,6 +104,7 @@ impl PairFinder {
     }
 }
 
+/// Returns the index in `open_counts` of a kind of closing bracket.
 fn index_of_kind(closer: TokenKind) -> usize {
     match closer {
         TokenKind::RightParen => 0,

@@ -131,6 +131,7 @@ struct SourceWriter {
 }
 
 impl SourceWriter {
+    /// Appends text. Closing brackets behind a heredoc are held back in `text_after_heredoc`.
     fn write(&mut self, text: &str) {
         for c in text.chars() {
             match self.text_after_heredoc.as_mut() {

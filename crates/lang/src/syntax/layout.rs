@@ -38,17 +38,17 @@ pub(super) fn lay_out(text: &str, lexed: &Lexed, reports: &mut Reports<'_>) -> L
         match token.kind {
             TokenKind::Newline => {
                 let kind = |ahead: usize| lexed.tokens.get(lexer_index + ahead).map(|token| token.kind);
-                builder.newline(*token, kind(1), kind(2));
+                builder.handle_line_break(*token, kind(1), kind(2));
             }
-            kind if kind.closer().is_some() => builder.open(*token, lexer_index, partner),
+            kind if kind.closer().is_some() => builder.open_group(*token, lexer_index, partner),
             kind if kind.is_closer() => builder.close_group(*token, partner),
-            _ => builder.push(*token),
+            _ => builder.push_token(*token),
         }
     }
     // An unclosed heredoc contains the rest of the text with its closing brackets. The groups that are open before the
     // heredoc are therefore not reported.
     builder.end_groups(|_| false, !lexed.rest_discarded);
-    builder.push(Token { kind: TokenKind::End, span: Span::new(text.len(), text.len()) });
+    builder.push_token(Token { kind: TokenKind::End, span: Span::new(text.len(), text.len()) });
     builder.layout
 }
 
@@ -75,13 +75,13 @@ struct OpenGroup {
 }
 
 impl LayoutBuilder<'_, '_, '_> {
-    fn push(&mut self, token: Token) {
+    fn push_token(&mut self, token: Token) {
         self.layout.tokens.push(token);
         self.layout.groups.push(GroupEnd::default());
     }
 
     /// Keeps a line break if it ends a statement. `next` and `second` are the kinds of the two tokens after it.
-    fn newline(&mut self, token: Token, next: Option<TokenKind>, second: Option<TokenKind>) {
+    fn handle_line_break(&mut self, token: Token, next: Option<TokenKind>, second: Option<TokenKind>) {
         use TokenKind::{Arrow, Back, Colon, Comma, Dot, Eq, Newline, Word};
         let continues = matches!(next, None | Some(Dot | Back | Arrow | Comma | Newline));
         let last = self.layout.tokens.last().map(|last| last.kind);
@@ -99,14 +99,14 @@ impl LayoutBuilder<'_, '_, '_> {
             return;
         }
         self.end_groups(|_| false, true);
-        self.push(token);
+        self.push_token(token);
     }
 
     /// Opens a group. `closer` is the index of its closing bracket in the lexer's tokens.
-    fn open(&mut self, token: Token, lexer_index: usize, closer: Option<usize>) {
+    fn open_group(&mut self, token: Token, lexer_index: usize, closer: Option<usize>) {
         self.open_with_closer += usize::from(closer.is_some());
         self.open.push(OpenGroup { at: self.layout.tokens.len(), lexer_index, token });
-        self.push(token);
+        self.push_token(token);
     }
 
     /// Closes the group of a closing bracket, and reports unclosed groups inside it. `opener` is the index of the
@@ -125,7 +125,7 @@ impl LayoutBuilder<'_, '_, '_> {
                 self.report_wrong_closer(&opener, token);
             }
         }
-        self.push(token);
+        self.push_token(token);
     }
 
     fn set_group_end(&mut self, opener: usize, closed: bool) {

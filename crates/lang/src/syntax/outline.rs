@@ -194,10 +194,12 @@ fn parenthesized(head: &str, items: impl IntoIterator<Item = String>) -> String 
     out
 }
 
+/// Returns `first`, followed by the texts that `show` makes of the items.
 fn prepend_to_mapped<T>(first: String, rest: &[T], show: impl Fn(&T) -> String) -> Vec<String> {
     std::iter::once(first).chain(rest.iter().map(show)).collect()
 }
 
+/// Joins the texts that `show` makes of the items by blanks.
 fn join_mapped<T>(items: &[T], show: impl Fn(&T) -> String) -> String {
     items.iter().map(show).collect::<Vec<_>>().join(" ")
 }

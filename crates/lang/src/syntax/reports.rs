@@ -27,6 +27,7 @@ impl<'t> Reports<'t> {
         Self { text, diagnostics: Vec::new(), reported_at: HashSet::new(), lines: None }
     }
 
+    /// Returns the number of diagnostics so far.
     pub(super) fn len(&self) -> usize {
         self.diagnostics.len()
     }
@@ -38,6 +39,7 @@ impl<'t> Reports<'t> {
             && !self.reported_at.contains(&(true, span.start))
     }
 
+    /// Adds a diagnostic, unless its position has one or the list is full.
     pub(super) fn add(&mut self, diagnostic: Diagnostic) {
         self.insert(diagnostic);
     }
@@ -66,6 +68,7 @@ impl<'t> Reports<'t> {
         }
     }
 
+    /// Returns the index of the last note, which an error may replace.
     fn last_note(&self) -> Option<usize> {
         self.diagnostics.iter().rposition(|report| report.severity != Severity::Error)
     }

@@ -5,7 +5,7 @@ use base::Limits;
 
 use super::{ParseMode, ParseOutput, parse_counting_steps};
 
-fn steps(text: &str) -> usize {
+fn count_steps(text: &str) -> usize {
     let limits = Limits { statements: usize::MAX, program_bytes: usize::MAX, ..Limits::default() };
     let (parsed, steps) = parse_counting_steps(text, ParseMode::Program, &limits);
     assert!(parsed.diagnostics.len() <= 20);
@@ -18,7 +18,7 @@ fn parse(text: &str) -> ParseOutput {
 
 /// Repeats `piece` until the text has at least `size` bytes. Each `#` in the piece is replaced by the number of the
 /// repetition.
-fn repeated(piece: &str, size: usize) -> String {
+fn repeat_to_size(piece: &str, size: usize) -> String {
     let mut text = String::new();
     let mut number = 0;
     while text.len() < size {
@@ -29,7 +29,7 @@ fn repeated(piece: &str, size: usize) -> String {
 }
 
 /// Pieces of text whose repetition could make the lexer or the parser take more than linear time.
-const PIECES: &[&str] = &[
+const ADVERSARIAL_PIECES: &[&str] = &[
     "(",
     ")",
     "[",
@@ -163,33 +163,33 @@ const PIECES: &[&str] = &[
 
 #[test]
 fn work_grows_linearly_with_the_length_of_the_text() {
-    for piece in PIECES {
+    for piece in ADVERSARIAL_PIECES {
         let size = 4 * 1024;
-        let once = steps(&repeated(piece, size));
-        let twice = steps(&repeated(piece, 2 * size));
+        let once = count_steps(&repeat_to_size(piece, size));
+        let twice = count_steps(&repeat_to_size(piece, 2 * size));
         assert!(twice <= 2 * once + once / 4 + 200, "{piece:?}: {once} steps, then {twice}");
         assert!(once <= 16 * size + 200, "{piece:?}: {once} steps for {size} bytes");
     }
 }
 
 #[test]
-fn a_distant_closer_does_not_make_nearer_ones_costly() {
+fn a_distant_closing_bracket_keeps_the_work_linear() {
     let ends = ["\"x", "\" x", "=\"x", "'", "\nA\n", "\nA).x\n", ")", "}", "\"\"\"", "\u{201d}"];
-    for piece in PIECES {
+    for piece in ADVERSARIAL_PIECES {
         for end in ends {
             let blanks = " ".repeat(256);
-            let text = repeated(piece, 1024) + &blanks + end + &blanks + "y";
-            let steps = steps(&text);
+            let text = repeat_to_size(piece, 1024) + &blanks + end + &blanks + "y";
+            let steps = count_steps(&text);
             assert!(steps <= 16 * text.len(), "{piece:?} then {end:?}: {steps} steps for {} bytes", text.len());
         }
     }
 }
 
 #[test]
-fn the_largest_programs_are_read() {
+fn the_largest_programs_are_parsed() {
     for piece in ["(", "([{", "e1{p1=", "<<A", "<<A#\n", "\"", "\\\"\n", "'a", ";;", ";;\n", "a ", "x = e1{p1=\"a\"}\n"]
     {
-        let mut text = repeated(piece, 64 * 1024);
+        let mut text = repeat_to_size(piece, 64 * 1024);
         text.truncate(64 * 1024);
         let parsed = parse(&text);
         assert!(parsed.diagnostics.len() <= 20, "{piece:?}");
@@ -200,7 +200,7 @@ fn the_largest_programs_are_read() {
 fn a_setting_for_nesting_cannot_exhaust_the_stack() {
     let limits = Limits { nesting: usize::MAX, ..Limits::default() };
     for piece in ["[", "e1{p1=", "x=>{a:", "e1(", "e1.m1(a="] {
-        let text = repeated(piece, 60 * 1024);
+        let text = repeat_to_size(piece, 60 * 1024);
         let parsed = super::parse(&text, &limits);
         assert!(parsed.diagnostics.iter().any(|found| found.code == crate::codes::NESTED_TOO_DEEP), "{piece:?}");
     }

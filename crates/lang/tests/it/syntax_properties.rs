@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 /// Pieces of text that random programs are composed of.
-const WORDS: &[&str] = &[
+const TEXT_PIECES: &[&str] = &[
     "e1",
     "x",
     "rows",
@@ -79,7 +79,7 @@ const WORDS: &[&str] = &[
 ];
 
 /// Valid programs that the tests damage in random places.
-const PROGRAMS: &[&str] = &[
+const VALID_PROGRAMS: &[&str] = &[
     "open = e1{p3=\"open\", p4>=3}\nhot = open.sort(p4, desc).limit(5)[p1, p13.p27]\nhot, open.group_by(p4, n=count)",
     "rows => e1(p1=_.p1, p2=_.p2).m1(p5=<<T\nHi {{ _.p13 }}\nT\n)[p2]",
     "report = rows[p9] <<TAG\n{% for r in rows %}{{ r.p9 }}\n{% endfor %}\nTAG\ne2.m1(Circle{r=[1, {k: null}]})",
@@ -95,14 +95,14 @@ proptest! {
     }
 
     #[test]
-    fn any_sequence_of_tokens_yields_a_tree(words in prop::collection::vec(prop::sample::select(WORDS), 0..60)) {
+    fn any_sequence_of_tokens_yields_a_tree(words in prop::collection::vec(prop::sample::select(TEXT_PIECES), 0..60)) {
         check_parse(&words.concat())?;
     }
 
     #[test]
     fn any_damaged_program_yields_a_tree(
-        program in prop::sample::select(PROGRAMS),
-        cuts in prop::collection::vec((any::<prop::sample::Index>(), prop::sample::select(WORDS), any::<bool>()), 1..4),
+        program in prop::sample::select(VALID_PROGRAMS),
+        cuts in prop::collection::vec((any::<prop::sample::Index>(), prop::sample::select(TEXT_PIECES), any::<bool>()), 1..4),
     ) {
         let mut text = program.to_owned();
         for (at, word, removes) in cuts {
@@ -117,7 +117,7 @@ proptest! {
     }
 
     #[test]
-    fn blank_lines_and_comments_change_nothing(program in prop::sample::select(PROGRAMS), crlf in any::<bool>()) {
+    fn blank_lines_and_comments_keep_the_tree(program in prop::sample::select(VALID_PROGRAMS), crlf in any::<bool>()) {
         let plain = syntax::parse(program, &Limits::default());
         prop_assert!(plain.diagnostics.is_empty(), "{:?}", plain.diagnostics);
         let ending = if crlf { "\r\n" } else { "\n" };

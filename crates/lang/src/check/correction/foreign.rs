@@ -25,6 +25,7 @@ impl Checker<'_> {
         true
     }
 
+    /// Reports an error at a name, with its correction.
     fn report_with_fix(&mut self, code: Code, name: &Name, message: String, fix: Vec<Edit>) {
         self.report(Diagnostic::error(code, name.span, message).with_fix(fix));
     }

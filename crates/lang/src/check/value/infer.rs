@@ -55,6 +55,7 @@ impl Checker<'_> {
         }
     }
 
+    /// Checks a text, which may be a template, and infers its type.
     fn infer_text(&mut self, text: &str, style: TextStyle, span: base::Span) -> Option<TypedExpr> {
         let kind = Type::String(style);
         if self.is_template(text) {

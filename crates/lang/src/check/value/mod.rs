@@ -205,7 +205,7 @@ impl<'s> Checker<'s> {
             );
             return None;
         }
-        // Nothing in scope has this name, so the word is certainly a text. In slots of the types in `is_quiet`, words
+        // Nothing in scope has this name, so the word is certainly a text. In slots of the types in `is_often_unquoted`, words
         // are commonly written without quotes, so the program gets no note.
         let is_often_unquoted = matches!(kind, Type::Select(_) | Type::MultiSelect(_) | Type::Date(_));
         let value = Value { kind: ValueKind::String(word.to_owned()), span };
@@ -230,6 +230,7 @@ fn requote(kind: &Type, json: &Json) -> Option<String> {
     }
 }
 
+/// Returns whether a word is one of the choices of a type.
 fn is_choice(kind: &Type, word: &str) -> bool {
     matches!(kind, Type::Select(choices) | Type::MultiSelect(choices) if choices.iter().any(|c| c == word))
 }

@@ -59,6 +59,7 @@ impl<'s> Checker<'s> {
         }
     }
 
+    /// Checks an object without a declared type. Its fields keep their inferred values.
     fn infer_object(&mut self, entries: &[Entry]) -> Option<Expr> {
         let pairs: Vec<Option<(String, Expr)>> =
             entries.iter().map(|e| Some((e.key.text.to_string(), self.infer_value(&e.value)?.expr))).collect();

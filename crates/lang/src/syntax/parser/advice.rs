@@ -46,7 +46,7 @@ impl Parser<'_, '_> {
         if let Some(text) = self.find_unquoted_text(group) {
             let copy = quote_as_literal(text.of(self.text));
             self.report_unexpected_fix(
-                format!("{} needs double quotes around it", shown_text(text.of(self.text))),
+                format!("{} needs double quotes around it", shorten_in_backticks(text.of(self.text))),
                 text,
                 &copy,
             );
@@ -76,7 +76,7 @@ impl Parser<'_, '_> {
         if !number && !matches!(self.kind(), TokenKind::Plus | TokenKind::Minus | TokenKind::Star) {
             return false;
         }
-        let value = (self.last_value.map(|value| value + 1) == Some(self.at)).then(|| self.previous_text());
+        let value = (self.last_value.map(|value| value + 1) == Some(self.index)).then(|| self.previous_text());
         let sign = self.token(0);
         let amount = self.token(1);
         let span = if number { sign.span } else { sign.span.to(amount.span) };
@@ -124,11 +124,11 @@ impl Parser<'_, '_> {
     /// Returns the span of a string with unescaped quotes inside, such as `"He said "hi" to me"`. It extends from the
     /// first quote to the last quote before the next comma.
     fn find_inner_quotes(&self, group: BracketGroup) -> Option<Span> {
-        let first = self.token_at(self.last_value.filter(|value| value + 1 == self.at)?);
+        let first = self.token_at(self.last_value.filter(|value| value + 1 == self.index)?);
         if first.kind != TokenKind::String || !self.is_adjacent(0) {
             return None;
         }
-        let tokens = (self.at..group.end).take(MAX_QUOTED_TOKENS).map(|index| self.token_at(index));
+        let tokens = (self.index..group.end).take(MAX_QUOTED_TOKENS).map(|index| self.token_at(index));
         let last = tokens.take_while(|token| token.kind != TokenKind::Comma).last()?;
         (last.kind == TokenKind::String).then(|| first.span.to(last.span))
     }
@@ -137,14 +137,14 @@ impl Parser<'_, '_> {
     /// and is not a name.
     pub(super) fn find_unquoted_dotted_text(&self) -> Option<Span> {
         use TokenKind::{Colon, Dot, Minus, Number, Word};
-        let last_value = self.last_value.filter(|value| *value < self.at)?;
+        let last_value = self.last_value.filter(|value| *value < self.index)?;
         let mut whole = self.token_at(last_value).span;
         for index in last_value..last_value + MAX_QUOTED_TOKENS {
             let token = self.token_at(index);
             if !matches!(token.kind, Word | Number | Dot | Colon | Minus)
                 || (index > last_value && token.span.start != whole.end)
             {
-                return (index > self.at).then_some(whole);
+                return (index > self.index).then_some(whole);
             }
             whole = whole.to(token.span);
         }
@@ -238,6 +238,6 @@ impl Parser<'_, '_> {
     }
 }
 
-fn shown_text(text: &str) -> String {
+fn shorten_in_backticks(text: &str) -> String {
     format!("`{}`", shorten_for_message(text))
 }

@@ -21,7 +21,7 @@ pub(super) struct Parser<'t, 'r> {
     /// The end of each group, at the index of its opening bracket in `tokens`.
     groups: Vec<GroupEnd>,
     /// The index of the current token.
-    pub at: usize,
+    pub index: usize,
     /// The index of the first token of the last value. Quotes may be missing if an error directly follows that value.
     pub last_value: Option<usize>,
     /// The number of groups that contain the current token.
@@ -64,7 +64,7 @@ impl<'t, 'r> Parser<'t, 'r> {
             text,
             tokens: layout.tokens,
             groups: layout.groups,
-            at: 0,
+            index: 0,
             last_value: None,
             depth: 0,
             max_depth: limits.nesting.min(MAX_NESTING),
@@ -77,7 +77,7 @@ impl<'t, 'r> Parser<'t, 'r> {
 
     /// Returns the token that is `ahead` tokens after the current token.
     pub(super) fn token(&self, ahead: usize) -> Token {
-        self.token_at(self.at + ahead)
+        self.token_at(self.index + ahead)
     }
 
     /// Returns the token at an index, or `End` behind the last token.
@@ -88,7 +88,7 @@ impl<'t, 'r> Parser<'t, 'r> {
 
     /// Returns the text of the token before the current token.
     pub(super) fn previous_text(&self) -> &'t str {
-        self.at.checked_sub(1).map_or("", |before| self.token_at(before).span.of(self.text))
+        self.index.checked_sub(1).map_or("", |before| self.token_at(before).span.of(self.text))
     }
 
     pub(super) fn kind(&self) -> TokenKind {
@@ -115,13 +115,13 @@ impl<'t, 'r> Parser<'t, 'r> {
 
     /// Returns whether there is no blank before the token that is `ahead` tokens after the current token.
     pub(super) fn is_adjacent(&self, ahead: usize) -> bool {
-        let before = (self.at + ahead).checked_sub(1).and_then(|before| self.tokens.get(before));
+        let before = (self.index + ahead).checked_sub(1).and_then(|before| self.tokens.get(before));
         before.is_some_and(|before| before.span.end == self.token(ahead).span.start)
     }
 
     /// Returns the offset of the end of the token before the current token.
     pub(super) fn previous_end(&self) -> u32 {
-        self.at.checked_sub(1).and_then(|last| self.tokens.get(last)).map_or(0, |last| last.span.end)
+        self.index.checked_sub(1).and_then(|last| self.tokens.get(last)).map_or(0, |last| last.span.end)
     }
 
     /// Returns the span from `start` to the end of the token before the current token.
@@ -133,7 +133,7 @@ impl<'t, 'r> Parser<'t, 'r> {
     pub(super) fn consume(&mut self) -> Token {
         let token = self.token(0);
         if token.kind != TokenKind::End {
-            self.at += 1;
+            self.index += 1;
         }
         self.steps += 1;
         token
@@ -167,7 +167,7 @@ impl<'t, 'r> Parser<'t, 'r> {
     /// Returns the spans of the group that opens `ahead` tokens after the current token.
     pub(super) fn group_spans_at(&self, ahead: usize) -> GroupSpans {
         let opener = self.token(ahead).span;
-        let group_end = self.groups.get(self.at + ahead).copied().unwrap_or_default();
+        let group_end = self.groups.get(self.index + ahead).copied().unwrap_or_default();
         let last = if group_end.closed { group_end.at } else { group_end.at.saturating_sub(1) };
         let last = self.tokens.get(last).map_or(opener, |token| token.span);
         let inner_end = if group_end.closed { last.start } else { last.end };
@@ -186,34 +186,34 @@ impl<'t, 'r> Parser<'t, 'r> {
             self.skip_token_or_group();
             return None;
         }
-        let group_end = self.groups.get(self.at).copied().unwrap_or_default();
+        let group_end = self.groups.get(self.index).copied().unwrap_or_default();
         let opener = self.consume().kind;
         self.depth += 1;
-        Some(BracketGroup { start: self.at, end: group_end.at, closed: group_end.closed, opener })
+        Some(BracketGroup { start: self.index, end: group_end.at, closed: group_end.closed, opener })
     }
 
     /// Leaves a group. Remaining tokens of the group are reported, unless an error was reported before.
     pub(super) fn leave_group(&mut self, group: BracketGroup) {
-        if self.at < group.end {
+        if self.index < group.end {
             let closer = group.opener.closer().and_then(TokenKind::spelling).unwrap_or(")");
             self.report_expected(&format!("`{closer}`"));
         }
         self.steps += 1;
-        self.at = group.end + usize::from(group.closed);
+        self.index = group.end + usize::from(group.closed);
         self.depth -= 1;
         self.recovering = false;
     }
 
     /// Returns whether the current token is before the end of the group.
     pub(super) fn in_group(&self, group: BracketGroup) -> bool {
-        self.at < group.end
+        self.index < group.end
     }
 
     /// Skips one token, or a whole group if the token opens one.
     fn skip_token_or_group(&mut self) {
         if self.at_opener() {
-            let group_end = self.groups.get(self.at).copied().unwrap_or_default();
-            self.at = (group_end.at + usize::from(group_end.closed)).max(self.at + 1);
+            let group_end = self.groups.get(self.index).copied().unwrap_or_default();
+            self.index = (group_end.at + usize::from(group_end.closed)).max(self.index + 1);
             self.steps += 1;
         } else {
             self.consume();
@@ -235,8 +235,8 @@ impl<'t, 'r> Parser<'t, 'r> {
     }
 
     /// Reports `expected x, found y` at the current token.
-    pub(super) fn report_expected(&mut self, what: &str) {
-        let message = format!("expected {what}, found {}", self.describe_token());
+    pub(super) fn report_expected(&mut self, expected: &str) {
+        let message = format!("expected {expected}, found {}", self.describe_token());
         self.report_unexpected(message);
     }
 

@@ -25,25 +25,26 @@ const WORD_OPERATORS: &[(&str, &str, Operator)] = &[
 ];
 
 impl Parser<'_, '_> {
-    /// Parses the items of a group and leaves the group. `what` describes an item in messages.
+    /// Parses the items of a group and leaves the group. `expected` describes an item in messages.
     pub(super) fn parse_items<T>(
         &mut self,
         group: BracketGroup,
-        what: &str,
+        expected: &str,
         mut item: impl FnMut(&mut Self) -> Option<T>,
     ) -> Vec<T> {
         let mut items = Vec::new();
         while self.in_group(group) {
-            let start = self.at;
+            let start = self.index;
             if self.kind() == TokenKind::Comma {
-                self.report_expected(what);
+                self.report_expected(expected);
             } else {
                 items.extend(item(self));
             }
             if !self.in_group(group) {
                 break;
             }
-            if self.kind() != TokenKind::Comma && !self.recovering && self.report_separator(group) && self.at > start {
+            if self.kind() != TokenKind::Comma && !self.recovering && self.report_separator(group) && self.index > start
+            {
                 continue;
             }
             self.skip_item(group);
@@ -205,8 +206,8 @@ impl Parser<'_, '_> {
         Some(Arg { slot, value })
     }
 
-    /// Parses a path such as `p13.p27`. `what` is the expected thing in messages.
-    pub(super) fn parse_path(&mut self, what: &str) -> Option<DottedName> {
+    /// Parses a path such as `p13.p27`. `expected` describes the path in messages.
+    pub(super) fn parse_path(&mut self, expected: &str) -> Option<DottedName> {
         if self.kind() == TokenKind::Row && self.next_kind() == TokenKind::Dot {
             let wrong = self.span().to(self.token(1).span);
             self.report_fix(self.span(), "slots of the row itself are written without `_.` here", wrong, "");
@@ -217,7 +218,7 @@ impl Parser<'_, '_> {
             TokenKind::Word => self.parse_name(),
             TokenKind::String if is_path(&decode_string(self.token_text())) => self.parse_name_in_quotes(),
             _ => {
-                self.report_expected(what);
+                self.report_expected(expected);
                 return None;
             }
         };

@@ -12,6 +12,7 @@ use crate::syntax::tree::{
 };
 
 impl Parser<'_, '_> {
+    /// Parses an expression with all its parts.
     pub(super) fn parse_node(&mut self) -> Node {
         let start = self.span().start;
         let primary = self.parse_primary();
@@ -207,6 +208,7 @@ impl Parser<'_, '_> {
         }
     }
 
+    /// Parses `page(…)`, `wait(…)` or `cancel(…)`. The current token is the word before the parenthesis.
     fn parse_handle_call(&mut self, kind: HandleCallKind) -> Primary {
         let start = self.span().start;
         let (word, sample) = match kind {

@@ -30,7 +30,7 @@ impl Parser<'_, '_> {
                 self.report_results_not_last(earlier, count - 1);
             }
             let start = self.span().start;
-            let from = self.at;
+            let from = self.index;
             let reported = self.reports.len();
             self.last_value = None;
             self.report_foreign_keyword();
@@ -45,7 +45,7 @@ impl Parser<'_, '_> {
                 // reported for it.
                 results = (self.reports.len() == reported).then_some(span);
             }
-            if self.at == from {
+            if self.index == from {
                 self.consume();
             }
         }

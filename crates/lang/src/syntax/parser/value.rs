@@ -11,9 +11,10 @@ use crate::syntax::token::TokenKind;
 use crate::syntax::tree::{Entry, Heredoc, Name, Node, Primary, Value, ValueKind};
 
 impl Parser<'_, '_> {
+    /// Parses a value. A token that cannot begin a value is reported.
     pub(super) fn parse_value(&mut self) -> Value {
         let span = self.span();
-        self.last_value = Some(self.at);
+        self.last_value = Some(self.index);
         let kind = match self.kind() {
             TokenKind::String => ValueKind::String(decode_string(self.token_text())),
             TokenKind::Number => ValueKind::Number(self.token_text().to_owned()),
@@ -54,6 +55,7 @@ impl Parser<'_, '_> {
         Value { kind, span }
     }
 
+    /// Returns the literal if the current word is `true`, `false` or `null`.
     fn parse_literal(&self) -> Option<ValueKind> {
         match self.token_text() {
             "true" => Some(ValueKind::Bool(true)),
@@ -63,6 +65,7 @@ impl Parser<'_, '_> {
         }
     }
 
+    /// Parses an expression as a value.
     fn parse_node_value(&mut self) -> Value {
         let node = self.parse_node();
         Value { span: node.span, kind: ValueKind::Node(Box::new(node)) }
@@ -100,7 +103,7 @@ impl Parser<'_, '_> {
             let copy = format!("{right}{}", number.of(self.text));
             let message = format!("`{}` is not how a number is written", shorten_for_message(whole.of(self.text)));
             self.reports.add_with_fix(Diagnostic::error(codes::BAD_NUMBER, span, message), whole, &copy);
-            self.at += signs + 1;
+            self.index += signs + 1;
             return Value { kind: ValueKind::Error, span: whole };
         }
         if self.kind() == TokenKind::LeftParen {
@@ -127,6 +130,7 @@ impl Parser<'_, '_> {
         Value { span: node.span, kind: ValueKind::Node(Box::new(node)) }
     }
 
+    /// Parses the values in `[a, b]`.
     pub(super) fn parse_list(&mut self) -> Vec<Value> {
         match self.enter_group() {
             Some(group) => self.parse_items(group, "a value", |parser| Some(parser.parse_value())),
@@ -142,6 +146,7 @@ impl Parser<'_, '_> {
         }
     }
 
+    /// Parses an entry `key: value` of an object.
     fn parse_entry(&mut self) -> Option<Entry> {
         let key = match self.kind() {
             TokenKind::Word => self.parse_name(),
