@@ -1,10 +1,10 @@
-//! The list of all diagnostic codes of the language.
-//! Invariant: a code never changes its meaning and is never reused. Each code has a page in `docs/errors/`, which a
-//! test compares with `ALL`.
+//! The codes of all diagnostics of the language.
+//! Invariant: a code never changes its meaning and is never reused. Each code has a page in `docs/errors/`; a test
+//! compares the pages with `ALL`.
 
 use base::Code;
 
-// 01xx: the text cannot be parsed.
+// Codes 01xx: the text cannot be parsed.
 pub const UNEXPECTED: Code = Code(101);
 pub const UNCLOSED_STRING: Code = Code(102);
 pub const UNCLOSED_HEREDOC: Code = Code(103);
@@ -18,10 +18,10 @@ pub const NESTED_TOO_DEEP: Code = Code(110);
 pub const PROGRAM_TOO_LARGE: Code = Code(111);
 pub const TOO_MANY_STATEMENTS: Code = Code(112);
 pub const ROOTS_NOT_LAST: Code = Code(113);
-/// A note that more mistakes were found than are shown.
+/// A note that there are more mistakes than the diagnostics show.
 pub const MORE_MISTAKES: Code = Code(114);
 
-// 02xx: a name is not known in the scope.
+// Codes 02xx: a name is not known in the scope.
 pub const UNKNOWN_NAME: Code = Code(201);
 pub const UNKNOWN_ENTITY: Code = Code(202);
 pub const AMBIGUOUS_ENTITY: Code = Code(203);
@@ -35,7 +35,7 @@ pub const UNKNOWN_METHOD: Code = Code(210);
 pub const UNKNOWN_ARGUMENT: Code = Code(211);
 pub const UNKNOWN_ARM: Code = Code(212);
 
-// 03xx: a name is known, but its use is wrong.
+// Codes 03xx: a name is known, but it is used wrongly.
 pub const WRONG_TYPE: Code = Code(301);
 pub const NOT_A_CHOICE: Code = Code(302);
 pub const MISSING_ARGUMENT: Code = Code(303);
@@ -59,7 +59,7 @@ pub const BAD_HANDLE: Code = Code(320);
 pub const DOES_NOT_COMPARE: Code = Code(321);
 pub const EFFECT_AS_VALUE: Code = Code(322);
 
-/// All codes of this file, for the test that compares them with the documentation.
+/// Every code of this file. A test compares the list with the documentation.
 pub const ALL: &[Code] = &[
     UNEXPECTED,
     UNCLOSED_STRING,

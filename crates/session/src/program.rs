@@ -139,7 +139,7 @@ impl Service {
         now: base::Timestamp,
     ) -> Result<PlannedProgram, Error> {
         let mut scope = session.execute.ledger.scope(&session.catalogs);
-        (scope.now, scope.slot) = (Some(now), Some(session.slot));
+        (scope.now, scope.session_slot) = (Some(now), Some(session.slot));
         scope.registry = Some(session.offered.clone());
         let stages = compile_stages(&scope, program, &self.limits);
         let Some(plan) = stages.plan else {

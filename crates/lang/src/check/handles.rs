@@ -1,5 +1,5 @@
-//! Checks `page(…)`, `wait(…)` and `cancel(…)`, the uses of a handle of an earlier run.
-//! Invariant: a handle names the slot of its session, so it means the same run in any conversation.
+//! Checks `page(…)`, `wait(…)` and `cancel(…)`, which use the handle of an earlier run.
+//! Invariant: a handle begins with the slot of its session, so it names the same run in every conversation.
 
 use base::{Diagnostic, Edit};
 
@@ -9,10 +9,10 @@ use crate::ir::StepKind;
 use crate::syntax::tree::{HandleCall, HandleCallKind};
 
 impl Checker<'_> {
-    /// Checks the use of a handle. The columns of its rows are known only at run time.
-    pub(super) fn handle_call(&mut self, call: &HandleCall) -> Option<NodeId> {
+    /// Checks a use of a handle. The columns of its rows stay unknown until the run.
+    pub(super) fn check_handle_call(&mut self, call: &HandleCall) -> Option<NodeId> {
         if !self.effects_allowed() {
-            self.error(
+            self.report_error(
                 codes::EFFECT_AS_VALUE,
                 call.span,
                 "what an earlier run left is no value; name it on a line before",
@@ -20,7 +20,7 @@ impl Checker<'_> {
             return None;
         }
         let handle = self.check_handle(call)?;
-        let rows = RowType { has_unknown_columns: true, ..RowType::computed(Vec::new(), true) };
+        let rows = RowType { has_unknown_columns: true, ..RowType::computed_rows(Vec::new(), true) };
         Some(match call.kind {
             HandleCallKind::Page => {
                 let limit = match &call.limit {
@@ -34,7 +34,7 @@ impl Checker<'_> {
         })
     }
 
-    /// Checks that a handle has the form `s0_pg1`: the slot, `pg` or `o`, and a number.
+    /// Checks that a handle has the form `s0_pg1`: the slot, then `pg` or `o`, then a number.
     fn check_handle(&mut self, call: &HandleCall) -> Option<String> {
         let written = &call.handle.text;
         let (word, letters) = match call.kind {
@@ -50,7 +50,7 @@ impl Checker<'_> {
         if is_handle {
             return Some(written.to_string());
         }
-        let slot = self.scope.slot.map_or_else(|| "s0".to_owned(), |slot| slot.to_string());
+        let slot = self.scope.session_slot.map_or_else(|| "s0".to_owned(), |slot| slot.to_string());
         let (message, fix) = if numbered(written) {
             let fix = Edit::insert(call.handle.span.start, format!("{slot}_"));
             (format!("`{written}` lacks the slot it belongs to"), Some(fix))

@@ -1,6 +1,7 @@
-//! Checks a tree against a scope: resolves names, finds types and the number of rows, and reports all mistakes at once.
-//! Invariant: `Checked` is made only here, so its owner need not check again. A mistake is mended without a report of
-//! an error only where the meaning is certain.
+//! Checks a syntax tree against a scope: resolves names, infers types and row counts, and reports all mistakes at
+//! once.
+//! Invariant: only this module makes a `Checked`, so a holder of one need not check it again. A mistake is corrected
+//! silently or with a note only where the meaning is certain; otherwise it is an error.
 
 mod backward;
 mod correction;
@@ -36,7 +37,8 @@ use node_space::NodeSpace;
 pub use outline::outline;
 pub use row_type::{RowEntity, RowType, TypedColumn};
 
-/// A program whose names and types are all right. Its nodes are in the order written, and each uses only earlier ones.
+/// A program whose names and types are valid. Its nodes are in the order written, and a node refers only to earlier
+/// nodes.
 #[derive(Debug, Clone)]
 pub struct Checked {
     /// The operations of the program.
@@ -47,40 +49,42 @@ pub struct Checked {
     catalogs: BTreeMap<CatalogId, Arc<Catalog>>,
 }
 
-/// One result of the program.
+/// One result that the program returns.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CheckedResult {
-    /// Its name: a label of the program, or `result`.
+    /// The name of the result: a label of the program, or `result`.
     pub label: String,
     /// The node whose rows are the result.
     pub node: NodeId,
 }
 
-/// The number of a node in one `Checked`, or in one read for each row.
+/// The index of a node in one `Checked`, or in the steps of one read per row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct NodeId(pub usize);
 
-/// An operation as written, before the planner bounds or merges it. The steps that its `kind` refers to are numbers of
-/// nodes.
+/// An operation as the program wrote it, before the planner bounds or merges it. The step numbers in its `kind` are
+/// node ids.
 #[derive(Debug, Clone)]
 pub struct CheckedNode {
     /// The operation.
     pub kind: StepKind,
-    /// The type of its rows.
+    /// The type of the rows that the operation returns.
     pub rows: RowType,
-    /// The last effect before it that it must wait for.
+    /// The last effect before this node, which must finish first.
     pub after: Option<NodeId>,
-    /// The operation in words, if it is an effect.
+    /// The description of the operation in words. Only effects have one.
     pub description: Option<StepDescription>,
-    /// The name that the program gave it.
+    /// The label that the program gave to the node.
     pub label: Option<SmolStr>,
 }
 
 impl Checked {
+    /// Returns the operations of the program. A node id is an index in this list.
     pub fn nodes(&self) -> &[CheckedNode] {
         &self.nodes
     }
 
+    /// Returns the results of the program, in the order written.
     pub fn returns(&self) -> &[CheckedResult] {
         &self.returns
     }
@@ -92,7 +96,7 @@ impl Checked {
 }
 
 impl CheckedNode {
-    /// Returns whether the node gives one row, many, or the answers of effects.
+    /// Returns whether the node returns one row, many rows, or the answers of effects.
     pub fn shape(&self) -> Shape {
         match (&self.kind, self.rows.many) {
             (StepKind::Effect { .. }, _) => Shape::Effect,
@@ -101,11 +105,11 @@ impl CheckedNode {
         }
     }
 
-    /// Returns the node as a step whose cost is not known yet.
-    pub fn step(&self) -> Step {
+    /// Returns the node as a step. The planner fills in the cost later.
+    pub fn to_step(&self) -> Step {
         Step {
             kind: self.kind.clone(),
-            of: self.rows.entity_of(),
+            of: self.rows.entity_ref(),
             columns: self.rows.columns.clone(),
             shape: self.shape(),
             class: catalog::EffectClass::Read,
@@ -119,7 +123,8 @@ impl CheckedNode {
     }
 }
 
-/// Checks a program. Returns it with notes on what was mended, or all its mistakes.
+/// Checks a program. Returns the checked program and notes on corrected mistakes, or the diagnostics if there is an
+/// error.
 pub fn check(scope: &Scope, program: &Program) -> Result<(Checked, Vec<Diagnostic>), Vec<Diagnostic>> {
     let mut checker = Checker::new(scope, false);
     let returns = checker.check_program(program);
@@ -131,23 +136,25 @@ pub fn check(scope: &Scope, program: &Program) -> Result<(Checked, Vec<Diagnosti
     Ok((Checked { nodes, returns, catalogs }, checker.diagnostics))
 }
 
-/// Checks a taught line with the same rules, except that places to fill are read as values of the right type.
+/// Checks a taught line with the rules for programs, except that a placeholder is accepted as a value of any type.
 pub fn check_taught(scope: &Scope, program: &Program) -> Result<(), Vec<Diagnostic>> {
     TaughtLines::new(scope).check(program)
 }
 
-/// Checks the taught lines of one scope, each by itself. Only the row types of the entities are kept between lines.
+/// Checks taught lines of one scope. Lines do not see each other's labels; only the computed row types are shared.
 pub struct TaughtLines<'s> {
     scope: &'s Scope,
-    /// The row types of the entities that earlier lines named.
+    /// The row types of the entities that earlier lines used.
     row_types: Vec<RowType>,
 }
 
 impl<'s> TaughtLines<'s> {
+    /// Makes a checker for the taught lines of one scope.
     pub fn new(scope: &'s Scope) -> Self {
         Self { scope, row_types: Vec::new() }
     }
 
+    /// Checks one taught line. Returns all its errors.
     pub fn check(&mut self, program: &Program) -> Result<(), Vec<Diagnostic>> {
         let mut checker = Checker::new(self.scope, true);
         checker.row_types = std::mem::take(&mut self.row_types);
@@ -162,28 +169,29 @@ impl<'s> TaughtLines<'s> {
 /// The state of checking one program.
 struct Checker<'s> {
     scope: &'s Scope,
-    /// Whether `$` and `<<T` may stand for a value, as in a taught line.
+    /// Whether placeholders (`$` and `<<T`) are accepted as values, as in a taught line.
     allows_placeholders: bool,
-    /// The program's nodes, and above them the nodes of the reads for each row that are being checked, innermost last.
+    /// The nodes of the program, followed by the nodes of each read per row that is being checked, the innermost last.
     spaces: Vec<NodeSpace>,
-    /// The rows that `_` means, innermost last.
+    /// The scopes of `_`, one for each enclosing `=>`, the innermost last.
     row_scopes: Vec<RowScope>,
-    /// The number of values that are being checked, one inside the other. No effect may stand in a value.
+    /// The nesting depth of the value that is being checked. Effects are refused inside a value.
     value_depth: usize,
-    /// The row types of whole entities that were computed so far, because a large entity has hundreds of columns.
+    /// The row types of entities that were computed so far. They are kept because a large entity has hundreds of
+    /// columns.
     row_types: Vec<RowType>,
-    /// The labels that were bound. `None` stands for a node with a mistake: the use of its label is no second mistake.
+    /// The labels that were bound. A label is `None` if its node has a mistake, so that its use is not reported again.
     labels: BTreeMap<SmolStr, Option<NodeId>>,
-    /// The last effect of the program so far.
+    /// The last effect that the program has written so far.
     last_effect: Option<NodeId>,
-    /// The last effect of each catalog so far.
+    /// The last effect of each catalog so far. A read of that catalog comes after it.
     last_effect_of: BTreeMap<CatalogId, NodeId>,
     /// The errors and notes so far.
     diagnostics: Vec<Diagnostic>,
 }
 
-/// The rows of a `=>`, as a node of a space. When rows are attached to them, the scope names the node with the
-/// attachments.
+/// The rows that `_` takes its value from inside a `=>`: a node of a space. When rows are attached to them, `input`
+/// becomes the node that includes the attached rows.
 #[derive(Debug, Clone, Copy)]
 struct RowScope {
     space: usize,
@@ -195,7 +203,7 @@ struct RowScope {
 struct MethodCall<'a> {
     name: &'a Name,
     args: &'a MethodArgs,
-    /// The span from its dot to its closing bracket.
+    /// The span from the dot to the closing parenthesis.
     span: Span,
     /// The span of the text before the dot, which a correction may replace.
     receiver_span: Span,
@@ -217,25 +225,25 @@ impl<'s> Checker<'s> {
         }
     }
 
-    /// Checks all statements and returns the results. A program that only binds returns its last binding.
+    /// Checks all statements and returns the results. A program without a final expression returns its last binding.
     fn check_program(&mut self, program: &Program) -> Vec<CheckedResult> {
         for binding in &program.bindings {
             self.check_binding(binding);
         }
-        let root_labels: Vec<Option<String>> = program.roots.iter().map(|root| self.label_of(root)).collect();
+        let root_labels: Vec<Option<String>> = program.roots.iter().map(|root| self.label_of_root(root)).collect();
         let mut returns: Vec<CheckedResult> = Vec::new();
         for (root, name) in program.roots.iter().zip(&root_labels) {
             match self.check_node(root) {
-                // The same name twice is one result.
+                // A label that is returned twice is one result.
                 Some(_) if name.as_ref().is_some_and(|n| returns.iter().any(|r| &r.label == n)) => {}
                 Some(node) => {
                     let label = name.clone().unwrap_or_else(|| default_label(&root_labels, &returns));
                     returns.push(CheckedResult { label, node });
                 }
-                // A node without an id has been reported. If a path of the checker forgets the report, the program is
-                // still refused.
+                // A node without an id was reported before. This branch refuses the program even if a code path forgot
+                // its report.
                 None if !self.diagnostics.iter().any(Diagnostic::is_error) => {
-                    self.error(codes::UNKNOWN_NAME, root.span, "this has no meaning in this session");
+                    self.report_error(codes::UNKNOWN_NAME, root.span, "this has no meaning in this session");
                 }
                 None => {}
             }
@@ -266,12 +274,12 @@ impl<'s> Checker<'s> {
         {
             bound.label = Some(label.text.clone());
         }
-        // A label whose node has a mistake is bound, too: the use of it is no second mistake.
+        // A label whose node has a mistake is bound too, so that its use is not reported as a second mistake.
         self.labels.insert(label.text.clone(), node);
     }
 
-    /// Returns the label of a root that is only a label.
-    fn label_of(&self, root: &Node) -> Option<String> {
+    /// Returns the label of a final expression that consists only of a label.
+    fn label_of_root(&self, root: &Node) -> Option<String> {
         match &root.primary {
             Primary::Name(name) if root.parts.is_empty() && name.catalog.is_none() => {
                 self.labels.contains_key(&name.name.text).then(|| name.name.text.to_string())
@@ -286,11 +294,11 @@ impl<'s> Checker<'s> {
     }
 
     /// Adds an error without a correction.
-    fn error(&mut self, code: Code, span: Span, message: impl Into<String>) {
+    fn report_error(&mut self, code: Code, span: Span, message: impl Into<String>) {
         self.report(Diagnostic::error(code, span, message));
     }
 
-    /// Adds a note if a name was read in another case than it was written.
+    /// Adds a note if the program wrote a name in another case than the catalog.
     fn note_case_fix(&mut self, written: &Name, read: &str) {
         if written.text != read && written.text.eq_ignore_ascii_case(read) {
             let message = format!("read `{}` as `{read}`", written.text);
@@ -299,12 +307,12 @@ impl<'s> Checker<'s> {
     }
 }
 
-/// Returns the name of a result without a label: `result`, `result2`, … by its position. Names of other results are
-/// passed over.
+/// Returns the name of a result without a label: `result`, `result2` and so on by position. Names of other results are
+/// skipped.
 fn default_label(root_labels: &[Option<String>], earlier: &[CheckedResult]) -> String {
     let taken = |name: &str| root_labels.iter().flatten().any(|n| n == name) || earlier.iter().any(|r| r.label == name);
     let numbered = (earlier.len() + 1..).map(|n| if n == 1 { "result".to_owned() } else { format!("result{n}") });
     let mut free = numbered.skip_while(|name| taken(name));
-    // Some number is free, because the numbers do not end.
+    // A free number exists, because the sequence of numbers is infinite.
     free.next().unwrap_or_default()
 }

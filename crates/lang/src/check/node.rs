@@ -1,6 +1,6 @@
-//! Checks nodes: a primary and its parts become a chain of checked nodes.
-//! Invariant: parts apply from left to right. The first mistake in a chain ends that chain, but not the check of the
-//! program.
+//! Checks an expression: its first element (the primary) and the parts behind it become a chain of checked nodes.
+//! Invariant: parts apply from left to right. The first mistake ends the check of its chain, and the rest of the
+//! program is still checked.
 
 use base::{Diagnostic, Edit, Span};
 use catalog::Type;
@@ -14,38 +14,40 @@ use crate::scope::{EntityLookupError, ExposedEntity, UntaughtEntity};
 use crate::syntax::tree::{EntityName, Heredoc, Name, Node, Part, PartKind, Primary, Value};
 
 impl<'s> Checker<'s> {
-    /// Checks a node and returns the node of its last part.
+    /// Checks an expression and returns the checked node of its last part.
     pub(super) fn check_node(&mut self, node: &Node) -> Option<NodeId> {
         self.check_chain(&node.primary, &node.parts, node.head)
     }
 
-    /// Checks a primary with some of the parts of its node. `head` is the span of the primary.
+    /// Checks a primary with some of its parts. `head` is the span of the primary.
     pub(super) fn check_chain(&mut self, primary: &Primary, parts: &[Part], head: Span) -> Option<NodeId> {
-        let (mut at, rest) = match (primary, parts) {
-            // The receiver of a method is named and not read, so the two are checked together.
-            (Primary::Name(name), [Part { kind: PartKind::Method { name: method, args }, span }, rest @ ..])
-                if !self.is_label(name) =>
-            {
+        let (mut at, remaining_parts) = match (primary, parts) {
+            // An entity or key before a method is not read, so the primary and its method are checked together.
+            (
+                Primary::Name(name),
+                [Part { kind: PartKind::Method { name: method, args }, span }, remaining_parts @ ..],
+            ) if !self.is_label(name) => {
                 let exposed = self.resolve_entity(name)?;
                 let call = MethodCall { name: method, args, span: *span, receiver_span: head };
-                (self.method_of_type(exposed, call)?, rest)
+                (self.check_method_of_entity(exposed, call)?, remaining_parts)
             }
             (
                 Primary::Get { entity, key },
-                [Part { kind: PartKind::Method { name: method, args }, span }, rest @ ..],
+                [Part { kind: PartKind::Method { name: method, args }, span }, remaining_parts @ ..],
             ) => {
                 let exposed = self.resolve_entity(entity)?;
                 let call = MethodCall { name: method, args, span: *span, receiver_span: head };
-                (self.method_of_instance(exposed, entity, key, call)?, rest)
+                (self.check_method_of_row(exposed, entity, key, call)?, remaining_parts)
             }
             _ => (self.check_primary(primary, head)?, parts),
         };
-        for part in rest {
+        for part in remaining_parts {
             at = self.apply_part(at, part, head.start)?;
         }
         Some(at)
     }
 
+    /// Checks a primary without parts. `span` is the span of the primary.
     fn check_primary(&mut self, primary: &Primary, span: Span) -> Option<NodeId> {
         match primary {
             Primary::Name(name) => self.check_name(name),
@@ -55,26 +57,26 @@ impl<'s> Checker<'s> {
             }
             Primary::Query { entity, preds } => {
                 let exposed = self.resolve_entity(entity)?;
-                self.query(exposed, entity, preds, span)
+                self.check_query(exposed, entity, preds, span)
             }
             Primary::Get { entity, key } => {
                 let exposed = self.resolve_entity(entity)?;
-                self.get(exposed, entity, key, span)
+                self.check_get(exposed, entity, key, span)
             }
             Primary::Search { entity, text, preds } => {
                 let exposed = self.resolve_entity(entity)?;
-                self.search(exposed, entity, text, preds, span)
+                self.check_search(exposed, entity, text, preds, span)
             }
-            Primary::HandleCall(call) => self.handle_call(call),
-            Primary::List(values) => self.literal_rows(values),
-            Primary::Text(block) => Some(self.text_rows(block)),
-            Primary::Row(span) => self.row_as_rows(*span),
-            // The parser has reported what is wrong.
+            Primary::HandleCall(call) => self.check_handle_call(call),
+            Primary::List(values) => self.check_literal_rows(values),
+            Primary::Text(block) => Some(self.add_text_node(block)),
+            Primary::Row(span) => self.check_row_as_rows(*span),
+            // The parser has reported this mistake.
             Primary::Error(_) => None,
         }
     }
 
-    /// Reports `label{…}`.
+    /// Reports `label{…}`, because braces filter only entities.
     fn report_braces_on_rows(&mut self, label: &Name, span: Span) {
         let message = format!(
             "`{}` is rows already read; braces on an entity filter at the API, `.filter{{…}}` filters rows",
@@ -89,7 +91,7 @@ impl<'s> Checker<'s> {
         name.catalog.is_none() && self.labels.contains_key(&name.name.text)
     }
 
-    /// Checks a name: a label, or an entity to list.
+    /// Checks a bare name: a label, or an entity whose rows are listed.
     fn check_name(&mut self, name: &EntityName) -> Option<NodeId> {
         if self.is_label(name) {
             let bound = self.labels.get(&name.name.text).copied().flatten()?;
@@ -97,10 +99,10 @@ impl<'s> Checker<'s> {
         }
         let exposed = self.resolve_entity(name)?;
         let span = name.span();
-        self.query(exposed, name, &[], span)
+        self.check_query(exposed, name, &[], span)
     }
 
-    /// Finds the entity of a name, or reports why there is none.
+    /// Finds the entity of a name, or reports that the name has no entity.
     pub(super) fn resolve_entity(&mut self, name: &EntityName) -> Option<&'s ExposedEntity> {
         let span = name.span();
         let shown = || match &name.catalog {
@@ -142,27 +144,27 @@ impl<'s> Checker<'s> {
         }
     }
 
-    /// Makes a block of text a row `{content}`.
-    fn text_rows(&mut self, block: &Heredoc) -> NodeId {
-        self.add_node(StepKind::Text { content: block.body.clone() }, RowType::text())
+    /// Makes a row `{content}` from a block of text.
+    fn add_text_node(&mut self, block: &Heredoc) -> NodeId {
+        self.add_node(StepKind::Text { content: block.body.clone() }, RowType::text_rows())
     }
 
-    /// Checks `["db", "cache"]`, where each literal is a row.
-    fn literal_rows(&mut self, values: &[Value]) -> Option<NodeId> {
-        // All values are checked before a mistake ends the check, so that all mistakes are reported.
+    /// Checks `["db", "cache"]`, which makes a row of each literal.
+    fn check_literal_rows(&mut self, values: &[Value]) -> Option<NodeId> {
+        // All values are checked before the first mistake ends the chain, so that all mistakes are reported.
         let inferred: Vec<Option<TypedExpr>> = values.iter().map(|value| self.infer_value(value)).collect();
         let items = inferred.into_iter().collect::<Option<Vec<TypedExpr>>>()?;
         let same = items.first().filter(|first| items.iter().all(|item| item.kind == first.kind));
         let (kind, ref_catalog) =
             same.map_or((Type::Json, None), |first| (first.kind.clone(), first.ref_catalog.clone()));
         let columns = vec![TypedColumn { name: "value".into(), kind, ref_catalog }];
-        let rows = RowType { is_literal: true, ..RowType::computed(columns, true) };
+        let rows = RowType { is_literal: true, ..RowType::computed_rows(columns, true) };
         let items = items.into_iter().map(|item| item.expr).collect();
         Some(self.add_node(StepKind::Rows { items }, rows))
     }
 
-    /// Checks `_` where rows belong: the current row, inside of a read for it.
-    fn row_as_rows(&mut self, span: Span) -> Option<NodeId> {
+    /// Checks `_` in a place where rows are expected: the current row, inside a read per row.
+    fn check_row_as_rows(&mut self, span: Span) -> Option<NodeId> {
         let Some(row) = self.row_scopes.last().copied().filter(|row| row.space < self.current_space()) else {
             self.report_row_outside(span);
             return None;
@@ -171,9 +173,9 @@ impl<'s> Checker<'s> {
         Some(self.add_node(StepKind::OuterRows { step: None }, rows))
     }
 
-    /// Reports a `_` that is not inside of a `=>`.
+    /// Reports a `_` that is not inside a `=>`.
     pub(super) fn report_row_outside(&mut self, span: Span) {
         let message = "`_` is the row of a `=>` and has a meaning only after one, as in `rows => {title: _.title}`";
-        self.error(codes::ROW_OUTSIDE, span, message);
+        self.report_error(codes::ROW_OUTSIDE, span, message);
     }
 }

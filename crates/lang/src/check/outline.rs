@@ -1,15 +1,15 @@
-//! Writes a checked program as lines, for people who debug.
-//! Invariant: each node is one line, in order. Nothing parses the text.
+//! Prints a checked program as lines, one for each node. The output is for debugging.
+//! Invariant: the nodes are printed in order, and no code parses the output.
 
 use super::{Checked, CheckedNode};
 use crate::ir::{Args, Path, StepKind, describe_value};
 
-/// Writes one line for each node, and a line with the results.
+/// Returns one line for each node, and a last line with the results.
 pub fn outline(checked: &Checked) -> String {
     let mut lines = Vec::new();
     for (at, node) in checked.nodes().iter().enumerate() {
         let rows = &node.rows;
-        let entity = rows.entity_of().map_or("rows".to_owned(), |of| format!("{}:{}", of.catalog, of.entity));
+        let entity = rows.entity_ref().map_or("rows".to_owned(), |of| format!("{}:{}", of.catalog, of.entity));
         let shape = if rows.many { format!("[{entity}]") } else { entity };
         let label = node.label.as_ref().map(|l| format!(" ({l})")).unwrap_or_default();
         let after = node.after.map(|effect| format!(" after n{}", effect.0)).unwrap_or_default();
@@ -26,17 +26,21 @@ fn describe_operation(node: &CheckedNode) -> String {
     match &node.kind {
         StepKind::Query { call, args, page_size, .. } => {
             let pages = page_size.map(|n| format!(" by {n}")).unwrap_or_default();
-            format!("query {} {}{pages}", call.capability, json(args))
+            format!("query {} {}{pages}", call.capability, describe_args(args))
         }
-        StepKind::Get { call, args, .. } => format!("get {} {}", call.capability, json(args)),
-        StepKind::Follow { input, relation, args, .. } => format!("follow n{input} .{relation} {}", json(args)),
-        StepKind::QueryPerRow { input, call, args, .. } => format!("each n{input} {} {}", call.capability, json(args)),
+        StepKind::Get { call, args, .. } => format!("get {} {}", call.capability, describe_args(args)),
+        StepKind::Follow { input, relation, args, .. } => {
+            format!("follow n{input} .{relation} {}", describe_args(args))
+        }
+        StepKind::QueryPerRow { input, call, args, .. } => {
+            format!("each n{input} {} {}", call.capability, describe_args(args))
+        }
         StepKind::Deref { input, field, .. } => format!("deref n{input} .{field}"),
         StepKind::Attach { input, field, entity } => format!("attach n{input} .{} {}", field.join("."), entity.entity),
         StepKind::Filter { input, tests } => {
-            let one =
+            let describe_test =
                 |t: &crate::ir::FilterTest| format!("{}{}{}", t.path.join("."), t.op.sign(), describe_value(&t.value));
-            format!("filter n{input} {{{}}}", tests.iter().map(one).collect::<Vec<_>>().join(", "))
+            format!("filter n{input} {{{}}}", tests.iter().map(describe_test).collect::<Vec<_>>().join(", "))
         }
         StepKind::Sort { input, by, descending } => {
             format!("sort n{input} {} {}", by.join("."), if *descending { "desc" } else { "asc" })
@@ -66,7 +70,7 @@ fn describe_operation(node: &CheckedNode) -> String {
         StepKind::Text { content } => format!("text {content:?}"),
         StepKind::Effect { call, args, each } => {
             let each = each.map(|rows| format!(" for each n{rows}")).unwrap_or_default();
-            format!("effect {} {}{each}", call.capability, json(args))
+            format!("effect {} {}{each}", call.capability, describe_args(args))
         }
         StepKind::Page { handle, limit } => match limit {
             Some(limit) => format!("page {handle} {limit}"),
@@ -80,8 +84,8 @@ fn describe_operation(node: &CheckedNode) -> String {
     }
 }
 
-/// Writes known values as JSON, and others as where they come from.
-fn json(args: &Args) -> String {
+/// Returns arguments as an object. A known value is printed as JSON, any other value as its source.
+fn describe_args(args: &Args) -> String {
     let pairs: Vec<String> = args.iter().map(|(name, value)| format!("\"{name}\":{}", describe_value(value))).collect();
     format!("{{{}}}", pairs.join(","))
 }

@@ -1,5 +1,5 @@
-//! Checks the parts of a node: relations, fields, projections and limits. The table of all parts is here; the other
-//! operations have files of their own.
+//! Checks the parts of an expression: relations, fields, projections and limits. `apply_part` lists all kinds of
+//! parts; the other kinds have their own files.
 //! Invariant: a relation is followed only to an entity that the session was taught.
 
 use base::{Diagnostic, Edit, Span, similar_names};
@@ -15,14 +15,14 @@ use crate::scope::{ExposedEntity, NameStyle};
 use crate::syntax::tree::{DottedName, Name, Part, PartKind, Pred, Value, ValueKind};
 
 impl<'s> Checker<'s> {
-    /// Applies a part to the rows of `input`. `start` is the offset at which the whole node begins.
+    /// Applies a part to the rows of `input`. `start` is the offset at which the whole expression begins.
     pub(super) fn apply_part(&mut self, input: NodeId, part: &Part, start: u32) -> Option<NodeId> {
         match &part.kind {
-            PartKind::Follow { name, preds } => self.follow(input, name, preds.as_deref(), part.span),
-            PartKind::Back { entity, preds } => self.follow_backwards(input, entity, preds, part.span),
+            PartKind::Follow { name, preds } => self.check_follow(input, name, preds.as_deref(), part.span),
+            PartKind::Back { entity, preds } => self.check_backward_step(input, entity, preds, part.span),
             PartKind::Method { name, args } => {
                 let receiver_span = Span { start, end: part.span.start };
-                self.method_of_rows(input, MethodCall { name, args, span: part.span, receiver_span })
+                self.check_method_of_rows(input, MethodCall { name, args, span: part.span, receiver_span })
             }
             PartKind::Braces { .. } => {
                 let message = "braces belong to an entity or a relation; rows are filtered with `.filter{…}`";
@@ -30,25 +30,25 @@ impl<'s> Checker<'s> {
                 self.report(Diagnostic::error(codes::FILTER_ON_ROWS, part.span, message).with_fix([fix]));
                 None
             }
-            PartKind::Limit { count } => self.limit(input, count),
-            PartKind::PageSize { count } => self.page_size(input, count, part.span),
-            PartKind::Sort { field, descending } => self.sort(input, field, *descending),
-            PartKind::Filter { preds } => self.filter(input, preds),
-            PartKind::Aggregate { specs } => self.aggregate(input, specs),
-            PartKind::GroupBy { fields, specs } => self.group_by(input, fields, specs),
-            PartKind::Distinct { fields } => self.distinct(input, fields),
-            PartKind::First => Some(self.pick_row(input, StepKind::First { input: input.0 })),
-            PartKind::Last => Some(self.pick_row(input, StepKind::Last { input: input.0 })),
-            PartKind::Singleton => Some(self.pick_row(input, StepKind::Singleton { input: input.0 })),
-            PartKind::Project { fields } => self.project(input, fields),
-            PartKind::Derive { object } => self.derive(input, object),
-            PartKind::Each { effect } => self.each_row(input, effect),
-            PartKind::Template(block) => self.render(input, block),
+            PartKind::Limit { count } => self.check_limit(input, count),
+            PartKind::PageSize { count } => self.check_page_size(input, count, part.span),
+            PartKind::Sort { field, descending } => self.check_sort(input, field, *descending),
+            PartKind::Filter { preds } => self.check_filter(input, preds),
+            PartKind::Aggregate { specs } => self.check_aggregate(input, specs),
+            PartKind::GroupBy { fields, specs } => self.check_group_by(input, fields, specs),
+            PartKind::Distinct { fields } => self.check_distinct(input, fields),
+            PartKind::First => Some(self.check_pick_row(input, StepKind::First { input: input.0 })),
+            PartKind::Last => Some(self.check_pick_row(input, StepKind::Last { input: input.0 })),
+            PartKind::Singleton => Some(self.check_pick_row(input, StepKind::Singleton { input: input.0 })),
+            PartKind::Project { fields } => self.check_projection(input, fields),
+            PartKind::Derive { object } => self.check_derive(input, object),
+            PartKind::Each { effect } => self.check_each_row(input, effect),
+            PartKind::Template(block) => self.check_template_part(input, block),
         }
     }
 
-    /// Checks `.first()`, `.last()` and `.singleton()`. Of one row they are that row.
-    fn pick_row(&mut self, input: NodeId, kind: StepKind) -> NodeId {
+    /// Checks `.first()`, `.last()` and `.singleton()`. Applied to a single row, each returns that row.
+    fn check_pick_row(&mut self, input: NodeId, kind: StepKind) -> NodeId {
         let rows = self.rows(input).clone();
         if !rows.many && !rows.has_unknown_columns {
             return input;
@@ -56,20 +56,21 @@ impl<'s> Checker<'s> {
         self.add_node(kind, rows.single_row())
     }
 
-    /// Returns the exposed entity of rows.
-    pub(super) fn exposed_of(&self, rows: &RowType) -> Option<&'s ExposedEntity> {
+    /// Returns the taught entity that the rows belong to.
+    pub(super) fn exposed_entity_of(&self, rows: &RowType) -> Option<&'s ExposedEntity> {
         let of = rows.entity.as_ref()?;
         self.scope.find_exposed(&of.catalog, &of.entity)
     }
 
-    /// Checks `.name` and `.name{…}`: a relation, a reference, or a field. `span` is that of the part.
-    fn follow(&mut self, input: NodeId, name: &Name, preds: Option<&[Pred]>, span: Span) -> Option<NodeId> {
+    /// Checks `.name` and `.name{…}`, where the name is a relation, a reference or a field. `span` is the span of the
+    /// part.
+    fn check_follow(&mut self, input: NodeId, name: &Name, preds: Option<&[Pred]>, span: Span) -> Option<NodeId> {
         let rows = self.rows(input).clone();
-        let exposed = self.exposed_of(&rows);
+        let exposed = self.exposed_entity_of(&rows);
         let relation = exposed.and_then(|e| Some((e, self.scope.relation(e, &name.text)?)));
         if let Some((exposed, relation)) = relation {
             let filters = WrittenFilters { preds: preds.unwrap_or_default(), start: name.span.end, end: span.end };
-            return self.follow_relation(input, exposed, relation, name, filters);
+            return self.check_relation(input, exposed, relation, name, filters);
         }
         let resolved = match self.lookup_path(&rows, std::slice::from_ref(name)) {
             Ok(resolved) => resolved,
@@ -91,28 +92,28 @@ impl<'s> Checker<'s> {
         for wire in &resolved.wire {
             self.note_case_fix(name, wire);
         }
-        let (refers, many) = match &resolved.kind {
-            // A list of references leads to each of its rows.
+        let (target_kind, many) = match &resolved.kind {
+            // A list of references leads to the row of each reference.
             Type::Array(of) => (of.as_ref(), true),
             kind => (kind, rows.many),
         };
-        match (refers, &resolved.ref_catalog) {
+        match (target_kind, &resolved.ref_catalog) {
             (Type::Ref(target), Some(ref_catalog)) => {
                 if self.scope.find_exposed(ref_catalog, target).is_none() {
                     self.report_untaught(name, "refers to", ref_catalog, target);
                     return None;
                 }
-                let target_rows = self.entity_rows(ref_catalog, target, many);
+                let target_rows = self.row_type_of_entity(ref_catalog, target, many);
                 let kind = StepKind::Deref { input: input.0, field: resolved.path.join(".").into(), limit: None };
                 Some(self.add_node(kind, target_rows))
             }
-            // A plain field is a projection to that one column.
+            // A plain field becomes a projection to that column.
             _ => Some(self.project_to(input, vec![(resolved.name(), resolved)])),
         }
     }
 
-    /// Checks the step along a relation with its filters.
-    fn follow_relation(
+    /// Checks a step along a relation, with its filters.
+    fn check_relation(
         &mut self,
         input: NodeId,
         exposed: &'s ExposedEntity,
@@ -123,21 +124,21 @@ impl<'s> Checker<'s> {
         let target = self.scope.find_exposed(&exposed.catalog, &relation.target)?;
         self.note_case_fix(name, &relation.name);
         self.check_relation_fields_kept(input, exposed, relation, name)?;
-        let args = self.relation_args(relation, target, filters, NameStyle::of(&name.text))?;
+        let args = self.check_relation_args(relation, target, filters, NameStyle::of(&name.text))?;
         let many = relation.many || self.rows(input).many;
         let rows = match &relation.via {
             Via::Call { capability, .. } => match target.catalog.capability(capability) {
-                Some(capability) => self.capability_rows(&target.catalog, capability, many),
-                None => self.entity_rows(&target.catalog, &target.entity, many),
+                Some(capability) => self.row_type_of_capability(&target.catalog, capability, many),
+                None => self.row_type_of_entity(&target.catalog, &target.entity, many),
             },
-            Via::Key { .. } | Via::Embedded { .. } => self.entity_rows(&target.catalog, &target.entity, many),
+            Via::Key { .. } | Via::Embedded { .. } => self.row_type_of_entity(&target.catalog, &target.entity, many),
         };
         let relation = SmolStr::new(&relation.name);
         let kind = StepKind::Follow { input: input.0, relation, args, limit: None, page_size: None, fields: None };
         Some(self.add_node(kind, rows))
     }
 
-    /// Reports a relation if a projection before it left out a field that it starts from.
+    /// Reports a relation if an earlier projection removed a field that the relation needs.
     fn check_relation_fields_kept(
         &mut self,
         input: NodeId,
@@ -150,22 +151,25 @@ impl<'s> Checker<'s> {
             return Some(());
         }
         let has_all_fields = exposed.definition().is_some_and(|e| e.fields.keys().all(|f| rows.has_column(f)));
-        // Embedded rows are no column. They travel with a row that has all its fields, so they are there unless it was
-        // projected.
+        // Embedded rows are not a column. A row contains them as long as it has all its fields, and a projection
+        // removes them.
         let is_kept = |n: &str| rows.has_column(n) || (has_all_fields && matches!(relation.via, Via::Embedded { .. }));
-        let needed = crate::ir::relation_needs(exposed.definition(), relation);
-        let lost: Vec<&str> = needed.filter(|n| !is_kept(n)).collect();
-        if lost.is_empty() {
+        let needed = crate::ir::fields_needed_by_relation(exposed.definition(), relation);
+        let missing_fields: Vec<&str> = needed.filter(|n| !is_kept(n)).collect();
+        if missing_fields.is_empty() {
             return Some(());
         }
-        let message =
-            format!("`{}` starts from {}, which the projection before it left out", name.text, lost.join(", "));
-        self.error(codes::UNKNOWN_FIELD, name.span, message);
+        let message = format!(
+            "`{}` starts from {}, which the projection before it left out",
+            name.text,
+            missing_fields.join(", ")
+        );
+        self.report_error(codes::UNKNOWN_FIELD, name.span, message);
         None
     }
 
-    /// Checks the filters of a relation. Parameters that the relation fills itself are no filters.
-    fn relation_args(
+    /// Checks the filters of a relation. The parameters that the relation fills itself are not available as filters.
+    fn check_relation_args(
         &mut self,
         relation: &Relation,
         target: &ExposedEntity,
@@ -180,10 +184,11 @@ impl<'s> Checker<'s> {
                 .unwrap_or_default(),
             Via::Key { .. } | Via::Embedded { .. } => Vec::new(),
         };
-        self.filters(target, &params, filters, style)
+        self.check_filters(target, &params, filters, style)
     }
 
-    /// Reports a name after a dot that is neither a relation nor a field, with what it probably means.
+    /// Reports a name after a dot that is neither a relation nor a field, and suggests the name that was probably
+    /// meant.
     fn report_unknown_step(&mut self, exposed: &ExposedEntity, rows: &RowType, name: &Name, preds: Option<&[Pred]>) {
         let untaught = exposed.definition().and_then(|e| e.relations.get(name.text.as_str()));
         if let Some(relation) = untaught {
@@ -198,23 +203,23 @@ impl<'s> Checker<'s> {
         if preds.is_none() && self.report_foreign_field(rows, name) {
             return;
         }
-        let mut known: Vec<String> = exposed
+        let mut known_names: Vec<String> = exposed
             .relations
             .iter()
             .map(|(symbol, wire)| if style == NameStyle::Symbols { symbol.clone() } else { wire.clone() })
             .collect();
-        known.extend(rows.nameable_columns().iter().map(|f| self.scope.styled_slot(&exposed.catalog, f, style)));
+        known_names.extend(rows.nameable_columns().iter().map(|f| self.scope.styled_slot(&exposed.catalog, f, style)));
         let message = format!("no relation or field `{}` on {}", name.text, exposed.styled_name(style));
-        let alternatives = similar_names(&name.text, known.iter().map(String::as_str));
-        let meant = rename_edit(name, known.iter().map(String::as_str));
+        let alternatives = similar_names(&name.text, known_names.iter().map(String::as_str));
+        let rename_fix = rename_edit(name, known_names.iter().map(String::as_str));
         let is_foreign_filter = ["where", "find", "select", "query"].contains(&name.text.as_str()) && preds.is_some();
-        let fix = if is_foreign_filter { Some(Edit::replace(name.span, "filter")) } else { meant };
+        let fix = if is_foreign_filter { Some(Edit::replace(name.span, "filter")) } else { rename_fix };
         let diagnostic = Diagnostic::error(codes::UNKNOWN_RELATION, name.span, message);
         self.report(diagnostic.with_alternatives(alternatives).with_fix(fix));
     }
 
-    /// Checks `[p1, p4]`. A column that is named twice is taken once.
-    fn project(&mut self, input: NodeId, fields: &[DottedName]) -> Option<NodeId> {
+    /// Checks `[p1, p4]`. A column that is written twice is included once.
+    fn check_projection(&mut self, input: NodeId, fields: &[DottedName]) -> Option<NodeId> {
         let mut columns: Vec<(SmolStr, ResolvedPath)> = Vec::new();
         let mut is_valid = true;
         for path in fields {
@@ -227,7 +232,7 @@ impl<'s> Checker<'s> {
         is_valid.then(|| self.project_to(input, columns))
     }
 
-    /// Adds a projection to columns with these names.
+    /// Adds a projection. Each entry of `columns` is the name and the source path of one column.
     pub(super) fn project_to(&mut self, input: NodeId, columns: Vec<(SmolStr, ResolvedPath)>) -> NodeId {
         let before = self.rows(input).clone();
         let typed_columns = columns.iter().map(|(name, resolved)| TypedColumn {
@@ -238,9 +243,9 @@ impl<'s> Checker<'s> {
         let rows = RowType {
             entity: before.entity.clone(),
             has_unknown_columns: before.has_unknown_columns,
-            ..RowType::computed(typed_columns.collect(), before.many)
+            ..RowType::computed_rows(typed_columns.collect(), before.many)
         };
-        // A projection of a projection is one projection of the rows below.
+        // A projection of a projection is merged into one projection of the rows below.
         let is_column = |resolved: &ResolvedPath| resolved.path.len() == 1 && resolved.attachments.is_empty();
         if let StepKind::Project { input: below, columns: kept_columns } = &self.checked_node(input).kind
             && columns.iter().all(|(_, resolved)| is_column(resolved))
@@ -256,14 +261,15 @@ impl<'s> Checker<'s> {
             }
         }
         let attachments: Vec<_> = columns.iter().flat_map(|(_, resolved)| resolved.attachments.clone()).collect();
-        let input = self.attach(input, &attachments);
+        let input = self.attach_to_rows(input, &attachments);
         let columns = columns.into_iter().map(|(name, resolved)| NamedPath { name, path: resolved.path }).collect();
         self.add_node(StepKind::Project { input: input.0, columns }, rows)
     }
 
-    fn limit(&mut self, input: NodeId, count: &Value) -> Option<NodeId> {
+    /// Checks `.limit(n)`.
+    fn check_limit(&mut self, input: NodeId, count: &Value) -> Option<NodeId> {
         let count = self.check_count(count)?;
-        // `page(s0_pg2).limit(50)` means `page(s0_pg2, limit=50)`.
+        // `page(s0_pg2).limit(50)` has the same meaning as `page(s0_pg2, limit=50)`.
         if let StepKind::Page { handle, limit } = &self.checked_node(input).kind {
             let handle = handle.clone();
             let limit = Some(limit.map_or(count, |limit| limit.min(count)));
@@ -274,11 +280,11 @@ impl<'s> Checker<'s> {
         Some(self.add_node(StepKind::Limit { input: input.0, count }, rows))
     }
 
-    /// Checks a number of rows: a whole number from 1.
+    /// Checks a number of rows, which is a whole number of at least 1.
     pub(super) fn check_count(&mut self, count: &Value) -> Option<usize> {
         let number = match &count.kind {
             ValueKind::Number(text) => text.parse::<usize>().ok().filter(|n| *n > 0),
-            ValueKind::Hole if self.allows_placeholders => Some(1),
+            ValueKind::Placeholder if self.allows_placeholders => Some(1),
             _ => None,
         };
         if number.is_none() {

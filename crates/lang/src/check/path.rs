@@ -1,6 +1,6 @@
-//! Resolves paths from a row inwards: `votes`, `owner.name`, `ticket.project.lead`.
-//! Invariant: a resolved path leads to a value. The row behind a reference is attached, except for parts of its key,
-//! which the reference holds.
+//! Resolves paths that start at a row: `votes`, `owner.name`, `ticket.project.lead`.
+//! Invariant: a resolved path names a value. If a path continues behind a reference, the referenced row is attached,
+//! except for key fields, which the reference itself contains.
 
 use std::sync::Arc;
 
@@ -8,30 +8,30 @@ use base::{Diagnostic, Edit, similar_names};
 use catalog::{Catalog, Type, Via};
 use smol_str::SmolStr;
 
-use super::correction::{FIELDS_SHOWN, list_all_names, rename_edit};
+use super::correction::{MAX_FIELDS_SHOWN, list_all_names, rename_edit};
 use super::{Checker, NodeId, RowType};
 use crate::codes;
 use crate::ir::{EntityRef, Path};
 use crate::scope::NameStyle;
 use crate::syntax::tree::{DottedName, Name};
 
-/// A path and the value that it leads to.
+/// A resolved path, with the type of the value at its end.
 #[derive(Debug, Clone)]
 pub(super) struct ResolvedPath {
-    /// The path in the rows of a run.
+    /// The path of the value in the rows at run time.
     pub path: Path,
-    /// The names as the API writes them. A part of a key that is the reference itself is in these names and not in
-    /// `path`.
+    /// The names as the API writes them. A name may be missing from `path`: the only key field of a reference
+    /// is the reference itself.
     pub wire: Vec<SmolStr>,
     /// The type of the value.
     pub kind: Type,
-    /// The catalog of the entities that references in the value refer to.
+    /// The catalog of the entities that the value may refer to.
     pub ref_catalog: Option<Arc<Catalog>>,
-    /// The rows that must be attached for the path, in order.
+    /// The rows that must be attached before the path can be read, in order.
     pub attachments: Vec<Attachment>,
 }
 
-/// A row that is attached to each row, so that a path can lead into it.
+/// A row that is attached to each row behind a reference, so that a path can continue into it.
 #[derive(Debug, Clone)]
 pub(super) struct Attachment {
     /// The path to the reference.
@@ -40,32 +40,32 @@ pub(super) struct Attachment {
     pub entity: EntityRef,
 }
 
-/// The reason why a path leads nowhere.
+/// The mistake in a path that cannot be resolved.
 #[derive(Debug)]
 pub(super) struct PathError {
-    /// The index of the name that is wrong.
+    /// The index of the wrong name in the path.
     pub index: usize,
-    /// Where the name was looked for.
+    /// The reason why the name is wrong.
     pub kind: PathErrorKind,
 }
 
-/// The place that does not have a name.
+/// The reason why a name in a path cannot be resolved.
 #[derive(Debug)]
 pub(super) enum PathErrorKind {
-    /// The rows have no such column.
-    Column,
-    /// The entity that is referred to has no such field.
-    Field(Arc<Catalog>, String),
-    /// The object has no such slot. Its slots are given.
-    Slot(Vec<String>),
-    /// A value of this type has nothing inside.
-    Plain(String),
-    /// The entity that is referred to was not taught.
+    /// The rows have no column of this name.
+    NoSuchColumn,
+    /// The referenced entity has no field of this name.
+    NoSuchField(Arc<Catalog>, String),
+    /// The object has no slot of this name. The list contains the names of its slots.
+    NoSuchSlot(Vec<String>),
+    /// A value of this type contains no other values. The text describes the type.
+    NoInnerValues(String),
+    /// The referenced entity was not taught to the session.
     UntaughtEntity(Arc<Catalog>, String),
 }
 
 impl ResolvedPath {
-    /// Returns the name of a column that is made from the path: `owner.name`.
+    /// Returns the name of a column that a projection makes from the path, such as `owner.name`.
     pub fn name(&self) -> SmolStr {
         match self.wire.as_slice() {
             [only] => only.clone(),
@@ -75,8 +75,8 @@ impl ResolvedPath {
 }
 
 impl<'s> Checker<'s> {
-    /// Returns the API's name of a slot in a catalog. In rows that a program computed, a symbol of any catalog is
-    /// accepted.
+    /// Returns the API's name of a slot in a catalog. Without a catalog, as for rows that the program computed,
+    /// symbols of every catalog are accepted.
     pub(super) fn wire_name_of<'t>(&'t self, ref_catalog: Option<&Catalog>, text: &'t str) -> &'t str {
         match ref_catalog {
             Some(catalog) => self.scope.wire_name(catalog, text),
@@ -84,7 +84,7 @@ impl<'s> Checker<'s> {
         }
     }
 
-    /// Resolves a path without reporting a mistake.
+    /// Resolves a path and returns a mistake to the caller instead of reporting it.
     pub(super) fn lookup_path(&self, rows: &RowType, names: &[Name]) -> Result<ResolvedPath, PathError> {
         let ref_catalog = rows.catalog().map(|catalog| catalog.as_ref());
         if rows.has_unknown_columns {
@@ -98,7 +98,7 @@ impl<'s> Checker<'s> {
             });
         }
         let (column, column_names) =
-            self.first_column(rows, names).ok_or(PathError { index: 0, kind: PathErrorKind::Column })?;
+            self.first_column(rows, names).ok_or(PathError { index: 0, kind: PathErrorKind::NoSuchColumn })?;
         let mut resolved = ResolvedPath {
             path: vec![column.name.clone()],
             wire: vec![column.name.clone()],
@@ -115,12 +115,13 @@ impl<'s> Checker<'s> {
         Ok(resolved)
     }
 
-    /// Finds the longest beginning of a path that is a column, and the number of its names. A projection may have made
-    /// a column `owner.name`. Literal rows are their one column, which no name is used for.
+    /// Finds the longest prefix of a path that is a column, and returns the column with the number of names in the
+    /// prefix. A projection may have made a column named `owner.name`. Literal rows have one column, which is found
+    /// without a name.
     fn first_column(&self, rows: &RowType, names: &[Name]) -> Option<(super::TypedColumn, usize)> {
         let ref_catalog = rows.catalog().map(|catalog| catalog.as_ref());
-        // Most rows have no column whose name is a path, and most paths have one name. Names are joined only for the
-        // others.
+        // Names are joined only if the rows have a dotted column and the path has several names, because both are
+        // rare.
         let dotted = names.len() > 1 && (rows.has_unread_fields || rows.columns.iter().any(|c| c.name.contains('.')));
         if dotted {
             let wire: Vec<&str> = names.iter().map(|n| self.wire_name_of(ref_catalog, &n.text)).collect();
@@ -137,14 +138,15 @@ impl<'s> Checker<'s> {
         Some((rows.column_at(0).filter(|_| rows.is_literal)?, 0))
     }
 
-    /// Extends a path by a name inside of its value.
+    /// Extends a path by a name inside its value.
     fn step_into(&self, resolved: &mut ResolvedPath, name: &Name) -> Result<(), PathErrorKind> {
         match resolved.kind.clone() {
             Type::Ref(target) => self.step_through_reference(resolved, &target, name),
             Type::Object(slots) => {
                 let wire = SmolStr::new(self.wire_name_of(resolved.ref_catalog.as_deref(), &name.text));
-                let slot =
-                    slots.get(wire.as_str()).ok_or_else(|| PathErrorKind::Slot(slots.keys().cloned().collect()))?;
+                let slot = slots
+                    .get(wire.as_str())
+                    .ok_or_else(|| PathErrorKind::NoSuchSlot(slots.keys().cloned().collect()))?;
                 resolved.kind = slot.kind.clone();
                 resolved.path.push(wire.clone());
                 resolved.wire.push(wire);
@@ -156,11 +158,11 @@ impl<'s> Checker<'s> {
                 resolved.kind = Type::Json;
                 Ok(())
             }
-            other => Err(PathErrorKind::Plain(other.describe())),
+            other => Err(PathErrorKind::NoInnerValues(other.describe())),
         }
     }
 
-    /// Extends a path through a reference. A part of the key lies in the reference itself; any other field lies in the
+    /// Extends a path through a reference. The reference itself contains the key fields; any other field is in the
     /// attached row.
     fn step_through_reference(
         &self,
@@ -169,17 +171,19 @@ impl<'s> Checker<'s> {
         name: &Name,
     ) -> Result<(), PathErrorKind> {
         let Some(ref_catalog) = resolved.ref_catalog.clone() else {
-            return Err(PathErrorKind::Plain(target.to_owned()));
+            return Err(PathErrorKind::NoInnerValues(target.to_owned()));
         };
-        let Some(entity) = ref_catalog.entity(target) else { return Err(PathErrorKind::Plain(target.to_owned())) };
+        let Some(entity) = ref_catalog.entity(target) else {
+            return Err(PathErrorKind::NoInnerValues(target.to_owned()));
+        };
         let wire = self.wire_name_of(Some(&ref_catalog), &name.text);
         let by_relation = || match entity.relations.get(wire).map(|r| &r.via) {
             Some(Via::Key { field }) => entity.fields.get(field),
             _ => None,
         };
-        let alike = || entity.fields.values().find(|f| f.name.eq_ignore_ascii_case(wire));
-        let field = entity.fields.get(wire).or_else(by_relation).or_else(alike);
-        let Some(field) = field else { return Err(PathErrorKind::Field(ref_catalog.clone(), target.to_owned())) };
+        let field_in_other_case = || entity.fields.values().find(|f| f.name.eq_ignore_ascii_case(wire));
+        let field = entity.fields.get(wire).or_else(by_relation).or_else(field_in_other_case);
+        let Some(field) = field else { return Err(PathErrorKind::NoSuchField(ref_catalog.clone(), target.to_owned())) };
         resolved.kind = field.kind.clone();
         resolved.wire.push(SmolStr::new(&field.name));
         match (entity.key.contains(&field.name), entity.key.len()) {
@@ -197,13 +201,13 @@ impl<'s> Checker<'s> {
         Ok(())
     }
 
-    /// Resolves a path in the rows of a node, or reports why it leads nowhere.
+    /// Resolves a path in the rows of a node, or reports the wrong name.
     pub(super) fn resolve_node_path(&mut self, input: NodeId, path: &DottedName) -> Option<ResolvedPath> {
         let rows = self.rows(input).clone();
         self.resolve_path(&rows, &path.names)
     }
 
-    /// Resolves names in rows, or reports why they lead nowhere.
+    /// Resolves names in rows, or reports the wrong name.
     pub(super) fn resolve_path(&mut self, rows: &RowType, names: &[Name]) -> Option<ResolvedPath> {
         match self.lookup_path(rows, names) {
             Ok(resolved) => {
@@ -219,21 +223,21 @@ impl<'s> Checker<'s> {
         }
     }
 
-    /// Reports why names lead nowhere, with the names that could stand there.
+    /// Reports the wrong name in a path, with the names that are valid in its place.
     pub(super) fn report_path_error(&mut self, rows: &RowType, names: &[Name], error: &PathError) {
         let Some(name) = names.get(error.index).or(names.last()) else { return };
         let style = NameStyle::of(&name.text);
-        let (message, known) = match &error.kind {
-            PathErrorKind::Column => self.describe_missing_column(rows, name, style),
-            PathErrorKind::Field(ref_catalog, entity) => {
+        let (message, known_names) = match &error.kind {
+            PathErrorKind::NoSuchColumn => self.describe_missing_column(rows, name, style),
+            PathErrorKind::NoSuchField(ref_catalog, entity) => {
                 let fields = ref_catalog.entity(entity).into_iter().flat_map(|e| e.fields.keys());
-                let known: Vec<String> = fields.map(|f| self.scope.styled_slot(ref_catalog, f, style)).collect();
-                let shown =
+                let known_names: Vec<String> = fields.map(|f| self.scope.styled_slot(ref_catalog, f, style)).collect();
+                let shown_name =
                     self.scope.find_exposed(ref_catalog, entity).map_or(entity.as_str(), |e| e.styled_name(style));
-                (format!("no field `{}` on {shown}", name.text), known)
+                (format!("no field `{}` on {shown_name}", name.text), known_names)
             }
-            PathErrorKind::Slot(slots) => (format!("no slot `{}` in it", name.text), slots.clone()),
-            PathErrorKind::Plain(kind) => {
+            PathErrorKind::NoSuchSlot(slots) => (format!("no slot `{}` in it", name.text), slots.clone()),
+            PathErrorKind::NoInnerValues(kind) => {
                 (format!("`{}`: nothing is inside a value of type {kind}", name.text), Vec::new())
             }
             PathErrorKind::UntaughtEntity(ref_catalog, entity) => {
@@ -242,45 +246,48 @@ impl<'s> Checker<'s> {
                 return;
             }
         };
-        let alternatives = similar_names(&name.text, known.iter().map(String::as_str));
-        let fix = rename_edit(name, known.iter().map(String::as_str));
-        let all = match &error.kind {
-            PathErrorKind::Column => rows.entity.as_ref().map(|of| all_fields(&of.catalog, &of.entity, fix.as_ref())),
-            PathErrorKind::Field(ref_catalog, entity) => Some(all_fields(ref_catalog, entity, fix.as_ref())),
+        let alternatives = similar_names(&name.text, known_names.iter().map(String::as_str));
+        let fix = rename_edit(name, known_names.iter().map(String::as_str));
+        let all_names = match &error.kind {
+            PathErrorKind::NoSuchColumn => {
+                rows.entity.as_ref().map(|of| list_all_fields(&of.catalog, &of.entity, fix.as_ref()))
+            }
+            PathErrorKind::NoSuchField(ref_catalog, entity) => Some(list_all_fields(ref_catalog, entity, fix.as_ref())),
             _ => None,
         };
-        let message = format!("{message}{}", all.unwrap_or_default());
+        let message = format!("{message}{}", all_names.unwrap_or_default());
         let diagnostic = Diagnostic::error(codes::UNKNOWN_FIELD, name.span, message);
         self.report(diagnostic.with_alternatives(alternatives).with_fix(fix));
     }
 
-    /// Returns the message for a name that is no column, and the names that could stand there.
+    /// Returns the message for a name that is not a column, and the names of the columns.
     fn describe_missing_column(&self, rows: &RowType, name: &Name, style: NameStyle) -> (String, Vec<String>) {
-        let shown = |column: &String| match rows.catalog() {
+        let shown_name = |column: &String| match rows.catalog() {
             Some(ref_catalog) => self.scope.styled_slot(ref_catalog, column, style),
             None => column.clone(),
         };
-        let known: Vec<String> = rows.nameable_columns().iter().map(shown).collect();
+        let known_names: Vec<String> = rows.nameable_columns().iter().map(shown_name).collect();
         let of = rows.entity.as_ref();
         let wire = self.wire_name_of(rows.catalog().map(|catalog| catalog.as_ref()), &name.text);
         let entity = of.and_then(|of| of.catalog.entity(&of.entity));
         if entity.is_some_and(|e| e.fields.contains_key(wire)) {
-            return (format!("`{}` was projected away before this", name.text), known);
+            return (format!("`{}` was projected away before this", name.text), known_names);
         }
-        if known.is_empty() {
-            return (format!("there is no field `{}`: this answers nothing", name.text), known);
+        if known_names.is_empty() {
+            return (format!("there is no field `{}`: this answers nothing", name.text), known_names);
         }
         match of {
             Some(of) => {
                 let exposed = self.scope.find_exposed(&of.catalog, &of.entity);
-                let shown = exposed.map_or(of.entity.as_str(), |e| e.styled_name(style));
-                (format!("no field `{}` on {shown}", name.text), known)
+                let shown_name = exposed.map_or(of.entity.as_str(), |e| e.styled_name(style));
+                (format!("no field `{}` on {shown_name}", name.text), known_names)
             }
-            None => (format!("no column `{}` in these rows", name.text), known),
+            None => (format!("no column `{}` in these rows", name.text), known_names),
         }
     }
 
-    /// Reports a name that leads to an entity that was not taught. `verb` says how the name leads to it.
+    /// Reports a name that leads to an untaught entity. `verb` is the relationship in the message, such as "refers
+    /// to".
     pub(super) fn report_untaught(&mut self, name: &Name, verb: &str, ref_catalog: &Catalog, entity: &str) {
         let message =
             format!("`{}` {verb} {entity}, which this session was not taught; add it to the seeds", name.text);
@@ -289,8 +296,8 @@ impl<'s> Checker<'s> {
     }
 }
 
-/// Lists the fields of an entity for a message, if a table names only some of them.
-fn all_fields(catalog: &Catalog, entity: &str, fix: Option<&Edit>) -> String {
+/// Returns a list of all fields of an entity for a message. It is empty if the taught table shows all of them.
+fn list_all_fields(catalog: &Catalog, entity: &str, fix: Option<&Edit>) -> String {
     let Some(entity) = catalog.entity(entity) else { return String::new() };
-    list_all_names(entity.fields.keys().map(String::as_str), FIELDS_SHOWN + entity.key.len(), fix)
+    list_all_names(entity.fields.keys().map(String::as_str), MAX_FIELDS_SHOWN + entity.key.len(), fix)
 }

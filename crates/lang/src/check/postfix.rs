@@ -1,5 +1,5 @@
-//! Checks the postfixes on rows that have been read: filter, sort, distinct, aggregates, page sizes.
-//! Invariant: each test, order and sum is on a type for which it has a meaning.
+//! Checks the postfixes on rows that have been read: filter, sort, distinct, aggregates and page sizes.
+//! Invariant: each comparison, order and aggregate is defined for the type of its values.
 
 use base::{Diagnostic, Span};
 use catalog::{Capability, Type, Via};
@@ -12,8 +12,8 @@ use crate::ir::{Aggregation, ComparisonOp, FilterTest, Function, NamedPath, Path
 use crate::syntax::tree::{AggregateFunction, AggregateSpec, DottedName, Operator, Pred, Value, ValueKind};
 
 impl Checker<'_> {
-    /// Checks `.filter{…}`. A filter without tests changes nothing.
-    pub(super) fn filter(&mut self, input: NodeId, preds: &[Pred]) -> Option<NodeId> {
+    /// Checks `.filter{…}`. A filter without tests returns its input.
+    pub(super) fn check_filter(&mut self, input: NodeId, preds: &[Pred]) -> Option<NodeId> {
         let mut tests = Vec::new();
         let mut attachments = Vec::new();
         let mut is_valid = true;
@@ -22,7 +22,7 @@ impl Checker<'_> {
                 is_valid = false;
                 continue;
             };
-            match self.filter_test(&resolved, pred) {
+            match self.check_filter_test(&resolved, pred) {
                 Some(test) => tests.push(test),
                 None => is_valid = false,
             }
@@ -34,32 +34,33 @@ impl Checker<'_> {
         if tests.is_empty() {
             return Some(input);
         }
-        let input = self.attach(input, &attachments);
+        let input = self.attach_to_rows(input, &attachments);
         let rows = self.rows(input).clone();
         Some(self.add_node(StepKind::Filter { input: input.0, tests }, rows))
     }
 
-    /// Checks a test on a resolved path.
-    fn filter_test(&mut self, resolved: &ResolvedPath, pred: &Pred) -> Option<FilterTest> {
+    /// Checks one test of a filter.
+    fn check_filter_test(&mut self, resolved: &ResolvedPath, pred: &Pred) -> Option<FilterTest> {
         let op = ComparisonOp::from(pred.op);
-        let null = pred.value.kind == ValueKind::Null;
-        if !op.applies_to(&resolved.kind) || (null && !matches!(op, ComparisonOp::Eq | ComparisonOp::Ne)) {
-            self.report_no_comparison(resolved, op, null, pred.op_span);
+        let is_null = pred.value.kind == ValueKind::Null;
+        if !op.applies_to(&resolved.kind) || (is_null && !matches!(op, ComparisonOp::Eq | ComparisonOp::Ne)) {
+            self.report_no_comparison(resolved, op, is_null, pred.op_span);
             return None;
         }
-        let several = matches!(&pred.value.kind, ValueKind::List(_));
+        let is_list = matches!(&pred.value.kind, ValueKind::List(_));
         if matches!(&pred.value.kind, ValueKind::List(items) if items.is_empty()) {
             let message =
                 format!("`{}` cannot be compared with an empty list: every list has all of it", resolved.name());
-            self.error(codes::DOES_NOT_COMPARE, pred.value.span, message);
+            self.report_error(codes::DOES_NOT_COMPARE, pred.value.span, message);
             return None;
         }
-        // A list is compared with one of its items or with several, and a choice is searched for any text.
+        // A list field is compared with one item or, if the author wrote a list, with several items. `~` on a choice
+        // accepts any text.
         let kind = match (&resolved.kind, op) {
-            (Type::Array(_) | Type::MultiSelect(_), ComparisonOp::Eq | ComparisonOp::Ne) if several => {
+            (Type::Array(_) | Type::MultiSelect(_), ComparisonOp::Eq | ComparisonOp::Ne) if is_list => {
                 resolved.kind.clone()
             }
-            (kind, _) => match (item_of(kind), op) {
+            (kind, _) => match (item_type_of(kind), op) {
                 (Type::Select(_) | Type::Uuid, ComparisonOp::Like) => Type::String(catalog::TextStyle::Short),
                 (item, _) => item,
             },
@@ -71,8 +72,8 @@ impl Checker<'_> {
         Some(FilterTest { path: resolved.path.clone(), op, value, kind: resolved.kind.clone() })
     }
 
-    /// Reports an operator that the type does not have, with those that it has.
-    fn report_no_comparison(&mut self, resolved: &ResolvedPath, op: ComparisonOp, null: bool, span: Span) {
+    /// Reports an operator that the type does not support, with the operators that it supports.
+    fn report_no_comparison(&mut self, resolved: &ResolvedPath, op: ComparisonOp, is_null: bool, span: Span) {
         let all = [
             ComparisonOp::Eq,
             ComparisonOp::Ne,
@@ -84,39 +85,41 @@ impl Checker<'_> {
         ];
         let applicable: Vec<String> = all
             .into_iter()
-            .filter(|op| op.applies_to(&resolved.kind) && (!null || matches!(op, ComparisonOp::Eq | ComparisonOp::Ne)))
+            .filter(|op| {
+                op.applies_to(&resolved.kind) && (!is_null || matches!(op, ComparisonOp::Eq | ComparisonOp::Ne))
+            })
             .map(|op| op.sign().to_owned())
             .collect();
-        let what =
-            if null { "null".to_owned() } else { format!("`{}` ({})", resolved.name(), resolved.kind.describe()) };
-        let message = format!("{what} cannot be compared with `{}`", op.sign());
+        let compared_thing =
+            if is_null { "null".to_owned() } else { format!("`{}` ({})", resolved.name(), resolved.kind.describe()) };
+        let message = format!("{compared_thing} cannot be compared with `{}`", op.sign());
         self.report(Diagnostic::error(codes::DOES_NOT_COMPARE, span, message).with_alternatives(applicable));
     }
 
     /// Checks `.sort(p4, desc)`.
-    pub(super) fn sort(&mut self, input: NodeId, field: &DottedName, descending: bool) -> Option<NodeId> {
+    pub(super) fn check_sort(&mut self, input: NodeId, field: &DottedName, descending: bool) -> Option<NodeId> {
         let resolved = self.resolve_node_path(input, field)?;
         if matches!(resolved.kind, Type::Array(_) | Type::MultiSelect(_) | Type::Object(_) | Type::Union(_)) {
             let message = format!("`{}` ({}) has no order to sort by", resolved.name(), resolved.kind.describe());
-            self.error(codes::DOES_NOT_COMPARE, field.span(), message);
+            self.report_error(codes::DOES_NOT_COMPARE, field.span(), message);
             return None;
         }
-        let input = self.attach(input, &resolved.attachments);
+        let input = self.attach_to_rows(input, &resolved.attachments);
         let rows = self.rows(input).clone();
         Some(self.add_node(StepKind::Sort { input: input.0, by: resolved.path, descending }, rows))
     }
 
     /// Checks `.distinct(p4)`.
-    pub(super) fn distinct(&mut self, input: NodeId, fields: &[DottedName]) -> Option<NodeId> {
+    pub(super) fn check_distinct(&mut self, input: NodeId, fields: &[DottedName]) -> Option<NodeId> {
         let resolved = self.resolve_node_paths(input, fields)?;
         let attachments: Vec<_> = resolved.iter().flat_map(|l| l.attachments.clone()).collect();
-        let input = self.attach(input, &attachments);
+        let input = self.attach_to_rows(input, &attachments);
         let rows = self.rows(input).clone();
         let by = resolved.into_iter().map(|l| l.path).collect();
         Some(self.add_node(StepKind::Distinct { input: input.0, by }, rows))
     }
 
-    /// Resolves several paths, and reports all that lead nowhere.
+    /// Resolves several paths. Every path that cannot be resolved is reported.
     fn resolve_node_paths(&mut self, input: NodeId, fields: &[DottedName]) -> Option<Vec<ResolvedPath>> {
         let resolved: Vec<Option<ResolvedPath>> =
             fields.iter().map(|field| self.resolve_node_path(input, field)).collect();
@@ -124,23 +127,29 @@ impl Checker<'_> {
     }
 
     /// Checks `.aggregate(n=count)`.
-    pub(super) fn aggregate(&mut self, input: NodeId, specs: &[AggregateSpec]) -> Option<NodeId> {
+    pub(super) fn check_aggregate(&mut self, input: NodeId, specs: &[AggregateSpec]) -> Option<NodeId> {
         let aggregates = self.check_aggregates(input, specs, Vec::new())?;
-        let rows = RowType::computed(aggregates.columns, false);
+        let rows = RowType::computed_rows(aggregates.columns, false);
         let kind = StepKind::Aggregate { input: aggregates.input.0, specs: aggregates.aggregations };
         Some(self.add_node(kind, rows))
     }
 
     /// Checks `.group_by(p4, n=count)`.
-    pub(super) fn group_by(&mut self, input: NodeId, fields: &[DottedName], specs: &[AggregateSpec]) -> Option<NodeId> {
+    pub(super) fn check_group_by(
+        &mut self,
+        input: NodeId,
+        fields: &[DottedName],
+        specs: &[AggregateSpec],
+    ) -> Option<NodeId> {
         let group_paths = self.resolve_node_paths(input, fields);
         let names: Vec<SmolStr> = group_paths.iter().flatten().map(ResolvedPath::name).collect();
         let aggregates = self.check_aggregates(input, specs, names);
-        // Both are checked before either mistake ends the check, so that all mistakes are reported.
+        // Paths and aggregates are both checked before the first mistake ends the check, so that all mistakes are
+        // reported.
         let group_paths = group_paths?;
         let aggregates = aggregates?;
         let attachments: Vec<_> = group_paths.iter().flat_map(|l| l.attachments.clone()).collect();
-        let input = self.attach(aggregates.input, &attachments);
+        let input = self.attach_to_rows(aggregates.input, &attachments);
         let column = |path: &ResolvedPath| TypedColumn {
             name: path.name(),
             kind: path.kind.clone(),
@@ -149,28 +158,28 @@ impl Checker<'_> {
         let columns = group_paths.iter().map(column).chain(aggregates.columns).collect();
         let by = group_paths.into_iter().map(|path| NamedPath { name: path.name(), path: path.path }).collect();
         let kind = StepKind::GroupBy { input: input.0, by, specs: aggregates.aggregations };
-        Some(self.add_node(kind, RowType::computed(columns, true)))
+        Some(self.add_node(kind, RowType::computed_rows(columns, true)))
     }
 
-    /// Checks aggregates. `taken` are the names that columns have already.
+    /// Checks aggregates. `taken` are the names of the columns that exist already.
     fn check_aggregates(
         &mut self,
         input: NodeId,
         specs: &[AggregateSpec],
-        mut taken: Vec<SmolStr>,
+        mut taken_names: Vec<SmolStr>,
     ) -> Option<CheckedAggregates> {
         let mut aggregations = Vec::new();
         let mut columns = Vec::new();
         let mut attachments = Vec::new();
         let mut is_valid = true;
         for spec in specs {
-            if taken.contains(&spec.name.text) {
+            if taken_names.contains(&spec.name.text) {
                 let message = format!("`{}` names two columns", spec.name.text);
-                self.error(codes::DUPLICATE_ARGUMENT, spec.name.span, message);
+                self.report_error(codes::DUPLICATE_ARGUMENT, spec.name.span, message);
                 is_valid = false;
             }
-            taken.push(spec.name.text.clone());
-            let Some(source) = self.aggregate_source(input, spec) else {
+            taken_names.push(spec.name.text.clone());
+            let Some(source) = self.check_aggregate_source(input, spec) else {
                 is_valid = false;
                 continue;
             };
@@ -178,18 +187,18 @@ impl Checker<'_> {
             columns.push(TypedColumn { name: spec.name.text.clone(), kind: source.kind, ref_catalog: None });
             aggregations.push(Aggregation {
                 name: spec.name.text.clone(),
-                function: function_of(spec.function),
+                function: plan_function_of(spec.function),
                 path: source.path,
             });
         }
         if !is_valid {
             return None;
         }
-        Some(CheckedAggregates { input: self.attach(input, &attachments), aggregations, columns })
+        Some(CheckedAggregates { input: self.attach_to_rows(input, &attachments), aggregations, columns })
     }
 
-    /// Resolves the path of an aggregate and finds the type of its result.
-    fn aggregate_source(&mut self, input: NodeId, spec: &AggregateSpec) -> Option<AggregateSource> {
+    /// Resolves the path of one aggregate and determines the type of its result.
+    fn check_aggregate_source(&mut self, input: NodeId, spec: &AggregateSpec) -> Option<AggregateSource> {
         let Some(field) = &spec.field else {
             return Some(AggregateSource { path: None, kind: Type::Integer, attachments: Vec::new() });
         };
@@ -206,23 +215,23 @@ impl Checker<'_> {
             (function, kind) => {
                 let word = result_word(function);
                 let message = format!("`{}` ({}) has no {word}", resolved.name(), kind.describe());
-                self.error(codes::DOES_NOT_COMPARE, field.span(), message);
+                self.report_error(codes::DOES_NOT_COMPARE, field.span(), message);
                 return None;
             }
         };
         Some(AggregateSource { path: Some(resolved.path), kind, attachments: resolved.attachments })
     }
 
-    /// Checks `.page_size(n)`, which sets the rows per page of the list right before it.
-    pub(super) fn page_size(&mut self, input: NodeId, count: &Value, span: Span) -> Option<NodeId> {
+    /// Checks `.page_size(n)`, which sets the rows per page of the list directly before it.
+    pub(super) fn check_page_size(&mut self, input: NodeId, count: &Value, span: Span) -> Option<NodeId> {
         let rows_per_page = self.check_count(count)?;
         let max = match &self.checked_node(input).kind {
-            StepKind::Query { call, .. } => self.max_page_size(input, &call.capability),
+            StepKind::Query { call, .. } => self.find_max_page_size(input, &call.capability),
             StepKind::Follow { input: parent, relation, .. } => {
                 let of = self.rows(NodeId(*parent)).entity.clone();
                 let entity = of.as_ref().and_then(|of| of.catalog.entity(&of.entity));
                 match entity.and_then(|e| e.relations.get(relation.as_str())).map(|r| &r.via) {
-                    Some(Via::Call { capability, .. }) => self.max_page_size(input, capability),
+                    Some(Via::Call { capability, .. }) => self.find_max_page_size(input, capability),
                     _ => None,
                 }
             }
@@ -242,40 +251,40 @@ impl Checker<'_> {
                 "a page size belongs right after a list whose pages have one; `.limit(n)` bounds any rows".to_owned()
             }
         };
-        self.error(codes::BAD_PAGE_SIZE, span, message);
+        self.report_error(codes::BAD_PAGE_SIZE, span, message);
         None
     }
 
-    /// Returns the most rows per page of a capability, if its pages have a size.
-    fn max_page_size(&self, node: NodeId, capability: &str) -> Option<usize> {
+    /// Returns the largest page size of a capability, or `None` if its pages have no size.
+    fn find_max_page_size(&self, node: NodeId, capability: &str) -> Option<usize> {
         let catalog = self.rows(node).catalog()?;
         let capability: Option<&Capability> = catalog.capability(capability);
         capability?.paging.as_ref()?.size.as_ref().map(|size| size.max)
     }
 }
 
-/// Aggregates that have been checked.
+/// The result of checking the aggregates of one postfix.
 struct CheckedAggregates {
-    /// The rows to aggregate, with the rows that the paths need attached.
+    /// The rows to aggregate, including the attached rows that the paths read.
     input: NodeId,
     /// The aggregations, in the order written.
     aggregations: Vec<Aggregation>,
-    /// The columns of the results.
+    /// The result columns, in the same order.
     columns: Vec<TypedColumn>,
 }
 
-/// The values that one aggregate works on.
+/// The values that one aggregate is computed from.
 struct AggregateSource {
-    /// The path of the values. `None` for a count of rows.
+    /// The path of the values. A count of rows has none.
     path: Option<Path>,
     /// The type of the result.
     kind: Type,
-    /// The rows that must be attached for the path.
+    /// The rows that must be attached before the path can be read.
     attachments: Vec<Attachment>,
 }
 
-/// Returns the type of a list's items. A type that is no list is its own.
-fn item_of(kind: &Type) -> Type {
+/// Returns the item type of a list type, or the type itself if it is not a list.
+fn item_type_of(kind: &Type) -> Type {
     match kind {
         Type::Array(of) => of.as_ref().clone(),
         Type::MultiSelect(choices) => Type::Select(choices.clone()),
@@ -297,8 +306,8 @@ impl From<Operator> for ComparisonOp {
     }
 }
 
-/// Returns the function of the plan for a written one.
-fn function_of(function: AggregateFunction) -> Function {
+/// Returns the plan's function for a written aggregate function.
+fn plan_function_of(function: AggregateFunction) -> Function {
     match function {
         AggregateFunction::Count => Function::Count,
         AggregateFunction::Sum => Function::Sum,
@@ -308,7 +317,7 @@ fn function_of(function: AggregateFunction) -> Function {
     }
 }
 
-/// Returns the word for the result of a function, as messages use it.
+/// Returns the noun for the result of an aggregate function in messages.
 fn result_word(function: AggregateFunction) -> &'static str {
     match function {
         AggregateFunction::Count => "count",

@@ -1,6 +1,6 @@
-//! Checks templates: Jinja texts over rows or over one row.
-//! Invariant: a name that is certainly a field of the row exists. The row behind a reference is attached before
-//! rendering.
+//! Checks templates, which are Jinja texts that a run renders with all rows or with one row.
+//! Invariant: if a name is certainly a field of the row, the field exists. Referenced rows that a template uses are
+//! attached before it is rendered.
 
 use base::Span;
 use catalog::Type;
@@ -13,13 +13,13 @@ use crate::ir::{Expr, StepKind, template_names};
 use crate::syntax::tree::{Heredoc, Name};
 
 impl Checker<'_> {
-    /// Returns whether a text is a template. Inside of `=>`, a text with Jinja in it is.
+    /// Returns whether a text is a template. A text is one if it contains Jinja tags and is inside a `=>`.
     pub(super) fn is_template(&self, text: &str) -> bool {
         !self.row_scopes.is_empty() && (text.contains("{{") || text.contains("{%"))
     }
 
-    /// Makes a template over the current row, in a place of type `kind`.
-    pub(super) fn template_for(
+    /// Makes a template over the current row, as a value of type `kind`.
+    pub(super) fn make_template(
         &mut self,
         ref_catalog: RefCatalog<'_>,
         kind: &Type,
@@ -36,39 +36,39 @@ impl Checker<'_> {
         };
         if !accepts_text {
             let message = format!("expected {}, and a template makes text; write `_.slot`", kind.describe());
-            self.error(codes::WRONG_TYPE, span, message);
+            self.report_error(codes::WRONG_TYPE, span, message);
             return None;
         }
         let row = self.row_scopes.last().copied()?;
         let rows = self.row_type_of(row);
-        let attachments = self.template_attachments(&rows, source, span, TemplateScope::Row)?;
+        let attachments = self.find_template_attachments(&rows, source, span, TemplateScope::Row)?;
         self.attach_to_row(row, &attachments);
-        Some(Expr::Template { source: source.to_owned(), names: self.template_symbols(source) })
+        Some(Expr::Template { source: source.to_owned(), names: self.symbols_in_template(source) })
     }
 
-    /// Checks `rows <<T`, which makes one row `{content}`.
-    pub(super) fn render(&mut self, input: NodeId, block: &Heredoc) -> Option<NodeId> {
+    /// Checks `rows <<T`, which renders all rows to one row `{content}`.
+    pub(super) fn check_template_part(&mut self, input: NodeId, block: &Heredoc) -> Option<NodeId> {
         let rows = self.rows(input).clone();
-        let attachments = self.template_attachments(&rows, &block.body, block.span, TemplateScope::Rows)?;
-        let input = self.attach(input, &attachments);
+        let attachments = self.find_template_attachments(&rows, &block.body, block.span, TemplateScope::Rows)?;
+        let input = self.attach_to_rows(input, &attachments);
         let source = block.body.clone();
-        let names = self.template_symbols(&block.body);
-        Some(self.add_node(StepKind::Template { input: input.0, source, names }, RowType::text()))
+        let names = self.symbols_in_template(&block.body);
+        Some(self.add_node(StepKind::Template { input: input.0, source, names }, RowType::text_rows()))
     }
 
-    /// Returns the symbols that a template uses, with the names of their columns.
-    fn template_symbols(&self, source: &str) -> Vec<(String, String)> {
+    /// Returns the symbols that a template uses, each with the column name that it means.
+    fn symbols_in_template(&self, source: &str) -> Vec<(String, String)> {
         let Some(template) = template_names(source) else { return Vec::new() };
-        let words = template.chains.iter().flatten();
+        let names_in_tags = template.chains.iter().flatten();
         let mut names: Vec<(String, String)> =
-            words.filter_map(|w| Some(((*w).to_owned(), self.scope.slots.get(w)?.name.to_string()))).collect();
+            names_in_tags.filter_map(|w| Some(((*w).to_owned(), self.scope.slots.get(w)?.name.to_string()))).collect();
         names.sort();
         names.dedup();
         names
     }
 
-    /// Returns the rows that must be attached for the paths of a template.
-    fn template_attachments(
+    /// Returns the rows that must be attached before the template can be rendered.
+    fn find_template_attachments(
         &mut self,
         rows: &RowType,
         source: &str,
@@ -76,7 +76,7 @@ impl Checker<'_> {
         scope: TemplateScope,
     ) -> Option<Vec<Attachment>> {
         let Some(template) = template_names(source) else {
-            self.error(codes::BAD_TEMPLATE, span, "the template has a `{{`, `{%` or `{#` that never closes");
+            self.report_error(codes::BAD_TEMPLATE, span, "the template has a `{{`, `{%` or `{#` that never closes");
             return None;
         };
         let mut attachments = Vec::new();
@@ -91,11 +91,12 @@ impl Checker<'_> {
                 continue;
             }
             let names: Vec<Name> = rest.iter().map(|text| Name { text: (*text).into(), span }).collect();
-            match self.longest_path(rows, &names) {
+            match self.resolve_longest_path(rows, &names) {
                 Ok(attach) => attachments.extend(attach),
                 Err(error) if is_certain => {
                     self.report_path_error(rows, &names, &error);
-                    // The span of the error is the whole template, so a correction of the name would replace all of it.
+                    // The span of the error is the whole template, so a correction of the name would replace the whole
+                    // text.
                     if let Some(last) = self.diagnostics.last_mut() {
                         last.fix.clear();
                     }
@@ -107,24 +108,24 @@ impl Checker<'_> {
         is_valid.then_some(attachments)
     }
 
-    /// Resolves a path as far as it leads. Jinja may do something of its own with a plain value, so the names behind
-    /// one are no mistake.
-    fn longest_path(&self, rows: &RowType, names: &[Name]) -> Result<Vec<Attachment>, PathError> {
+    /// Resolves the longest part of a path that is valid. Names behind a plain value are accepted, because Jinja may
+    /// have a filter or method of that name.
+    fn resolve_longest_path(&self, rows: &RowType, names: &[Name]) -> Result<Vec<Attachment>, PathError> {
         match self.lookup_path(rows, names) {
             Ok(resolved) => Ok(resolved.attachments),
-            Err(PathError { index, kind: PathErrorKind::Plain(_) }) if index > 0 => {
-                self.longest_path(rows, &names[..index])
+            Err(PathError { index, kind: PathErrorKind::NoInnerValues(_) }) if index > 0 => {
+                self.resolve_longest_path(rows, &names[..index])
             }
             Err(error) => Err(error),
         }
     }
 }
 
-/// The rows that a template is rendered over.
+/// The rows that a template can use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TemplateScope {
-    /// One row, which it calls `_`.
+    /// The template is rendered with one row, named `_`.
     Row,
-    /// All rows, which it calls `rows`.
+    /// The template is rendered with all rows, named `rows`.
     Rows,
 }

@@ -1,13 +1,14 @@
 //! Describes steps and values in words, for plans and outlines.
-//! Invariant: a known value is shown as JSON, an unknown one as where it comes from. Long texts are cut.
+//! Invariant: a known value is shown as JSON, and any other value as its source. Long texts are cut.
 
 use super::{Aggregation, Args, Expr, FilterTest, Function, Path, RowPart, Step, StepKind};
 
-/// Describes a value, with steps by their numbers.
+/// Describes a value. A step is named by its number, such as `n3`.
 pub(crate) fn describe_value(value: &Expr) -> String {
     describe_value_with(value, &|step| format!("n{step}"))
 }
 
+/// Describes a value. `name` returns the name of a step.
 fn describe_value_with(value: &Expr, name: &dyn Fn(usize) -> String) -> String {
     let joined = |items: Vec<String>| items.join(", ");
     match value {
@@ -26,13 +27,13 @@ fn describe_value_with(value: &Expr, name: &dyn Fn(usize) -> String) -> String {
         }
         Expr::Template { source, .. } => clip(&serde_json::Value::from(source.as_str()).to_string()),
         Expr::Read { steps, take } => {
-            let inner = describe_inner_read(steps, name);
-            format!("({inner}){}", part_suffix(take))
+            let inner_read = describe_inner_read(steps, name);
+            format!("({inner_read}){}", part_suffix(take))
         }
     }
 }
 
-/// Returns the path behind a row: `.owner.name`.
+/// Returns the path that is read from a row, with a leading dot: `.owner.name`.
 fn part_suffix(take: &RowPart) -> String {
     match take {
         RowPart::Path(path) if path.is_empty() => String::new(),
@@ -41,7 +42,7 @@ fn part_suffix(take: &RowPart) -> String {
     }
 }
 
-/// Describes aggregations: `n=count, total=sum(votes)`.
+/// Describes aggregations, such as `n=count, total=sum(votes)`.
 pub(crate) fn describe_aggregations(specs: &[Aggregation]) -> String {
     let describe_aggregation = |spec: &Aggregation| {
         let function = match spec.function {
@@ -64,10 +65,10 @@ fn clip(text: &str) -> String {
     if text.chars().count() <= 60 { text.to_owned() } else { text.chars().take(59).chain(['…']).collect() }
 }
 
-/// A function that gives the name of a step by its number.
+/// A function that returns the name of a step for its number.
 pub(crate) type StepName<'a> = &'a dyn Fn(usize) -> String;
 
-/// Describes the operation of a step, without the input that it works on.
+/// Describes the operation of a step, without its input.
 pub(crate) fn describe_step(step: &Step, name: StepName<'_>) -> String {
     let limit = |limit: &Option<usize>| limit.map(|n| format!(" limit {n}")).unwrap_or_default();
     let pages = |size: &Option<usize>| size.map(|n| format!(" by {n}")).unwrap_or_default();
@@ -78,17 +79,22 @@ pub(crate) fn describe_step(step: &Step, name: StepName<'_>) -> String {
         StepKind::Query { args, limit: n, page_size, fields, .. } => {
             let what = description.map_or_else(|| format!("query {entity}"), str::to_owned);
             let fields = fields.as_ref().map(|f| format!("[{}]", f.join(", "))).unwrap_or_default();
-            format!("{what}{}{fields}{}{}", braced_args(args, name), limit(n), pages(page_size))
+            format!("{what}{}{fields}{}{}", describe_args_in_braces(args, name), limit(n), pages(page_size))
         }
         StepKind::Get { args, .. } => {
             let what = description.map_or_else(|| format!("get {entity}"), str::to_owned);
             format!("{what}({})", describe_args(args, name))
         }
         StepKind::Follow { relation, args, limit: n, page_size, .. } => {
-            format!("follow {relation}{} → {entity}{}{}", braced_args(args, name), limit(n), pages(page_size))
+            format!(
+                "follow {relation}{} → {entity}{}{}",
+                describe_args_in_braces(args, name),
+                limit(n),
+                pages(page_size)
+            )
         }
         StepKind::QueryPerRow { args, limit: n, .. } => {
-            format!("for each row query {entity}{}{}", braced_args(args, name), limit(n))
+            format!("for each row query {entity}{}{}", describe_args_in_braces(args, name), limit(n))
         }
         StepKind::Deref { field, limit: n, .. } => format!("follow {field} → {entity}{}", limit(n)),
         StepKind::Attach { field, entity, .. } => format!("look up {} → {}", field.join("."), entity.entity),
@@ -124,7 +130,7 @@ pub(crate) fn describe_step(step: &Step, name: StepName<'_>) -> String {
     }
 }
 
-/// Describes texts, literals, and the steps that are described by their word alone.
+/// Describes templates, literals and texts, and the kinds of steps that have only a fixed word.
 fn describe_simple_step(kind: &StepKind, name: StepName<'_>) -> String {
     match kind {
         StepKind::Template { source, .. } => format!("render {}", clip(first_line(source))),
@@ -139,16 +145,16 @@ fn describe_simple_step(kind: &StepKind, name: StepName<'_>) -> String {
     }
 }
 
-/// Describes a read for each row on one line: `query Ticket{owner ← _.id}, n=count`.
-fn describe_inner_read(steps: &[Step], outer: StepName<'_>) -> String {
-    let inner = |at: usize| match steps.get(at).map(|s| &s.kind) {
-        Some(StepKind::OuterRows { step: Some(given) }) => outer(*given),
+/// Describes a read per row on one line, such as `query Ticket{owner ← _.id}, n=count`.
+fn describe_inner_read(steps: &[Step], name_of_outer_step: StepName<'_>) -> String {
+    let name_of_inner_step = |at: usize| match steps.get(at).map(|s| &s.kind) {
+        Some(StepKind::OuterRows { step: Some(outer_step) }) => name_of_outer_step(*outer_step),
         Some(StepKind::OuterRows { step: None }) => "_".to_owned(),
         _ => format!("#{:02}", at + 1),
     };
     let describe_inner = |step: &Step| match &step.kind {
-        StepKind::OuterRows { step } => step.map_or_else(|| "_".to_owned(), outer),
-        _ => describe_step(step, &inner),
+        StepKind::OuterRows { step } => step.map_or_else(|| "_".to_owned(), name_of_outer_step),
+        _ => describe_step(step, &name_of_inner_step),
     };
     steps.iter().map(describe_inner).collect::<Vec<_>>().join(", ")
 }
@@ -157,11 +163,11 @@ fn first_line(text: &str) -> &str {
     text.lines().find(|line| !line.trim().is_empty()).unwrap_or("").trim()
 }
 
-fn braced_args(args: &Args, name: StepName<'_>) -> String {
+fn describe_args_in_braces(args: &Args, name: StepName<'_>) -> String {
     if args.is_empty() { String::new() } else { format!("{{{}}}", describe_args(args, name)) }
 }
 
-/// Describes arguments: `state="open", ticket ← hot`.
+/// Describes arguments, such as `state="open", ticket ← hot`.
 fn describe_args(args: &Args, name: StepName<'_>) -> String {
     let describe_arg = |(slot, value): (&smol_str::SmolStr, &Expr)| match value {
         Expr::Step { .. } | Expr::Row(_) | Expr::Read { .. } => {

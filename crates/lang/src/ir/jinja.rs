@@ -1,12 +1,12 @@
-//! Finds the names that a Jinja template uses, without rendering it: `r.owner.name`, `_.title`.
-//! Invariant: each character is read once. A text that Jinja accepts is never refused.
+//! Finds the names that a Jinja template uses, such as `r.owner.name`, without rendering the template.
+//! Invariant: each character is read once. A template that Jinja accepts is never refused.
 
-/// The dotted names inside the tags of a template.
+/// The names that the tags of a template use.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct TemplateNames<'t> {
-    /// The chains of names, such as `["r", "owner", "name"]`.
+    /// The dotted names, each split at its dots, such as `["r", "owner", "name"]`.
     pub chains: Vec<Vec<&'t str>>,
-    /// The loop variables that stand for a row: `r` of `{% for r in rows %}`.
+    /// The loop variables that mean a row, such as `r` in `{% for r in rows %}`.
     pub row_names: Vec<&'t str>,
 }
 
@@ -49,33 +49,33 @@ pub fn template_names(source: &str) -> Option<TemplateNames<'_>> {
     Some(names)
 }
 
-/// Adds the chains of names in one tag.
+/// Adds the dotted names of one tag to `chains`.
 fn collect_tag_names<'t>(tag: &'t str, chains: &mut Vec<Vec<&'t str>>) {
     let mut cursor = TagCursor { text: tag, at: 0 };
     while let Some(c) = cursor.peek() {
         match c {
             '"' | '\'' => {
-                cursor.quoted(c);
+                cursor.read_quoted(c);
             }
             c if c.is_alphabetic() || c == '_' => {
-                let mut chain = vec![cursor.word()];
-                while let Some(next) = cursor.next_name() {
+                let mut chain = vec![cursor.read_word()];
+                while let Some(next) = cursor.read_next_name() {
                     chain.extend(next);
                 }
                 chains.push(chain);
             }
             c if c.is_ascii_digit() => {
-                cursor.word();
+                cursor.read_word();
             }
-            _ => cursor.bump(),
+            _ => cursor.advance(),
         }
     }
 }
 
-/// A position in the text of a tag.
+/// A reading position in the text of a tag.
 struct TagCursor<'t> {
     text: &'t str,
-    /// The offset of the next character.
+    /// The byte offset of the next character.
     at: usize,
 }
 
@@ -84,44 +84,45 @@ impl<'t> TagCursor<'t> {
         self.text[self.at..].chars().next()
     }
 
-    fn bump(&mut self) {
+    fn advance(&mut self) {
         self.at += self.peek().map_or(0, char::len_utf8);
     }
 
-    fn word(&mut self) -> &'t str {
+    /// Reads a word of letters, digits and underscores.
+    fn read_word(&mut self) -> &'t str {
         let start = self.at;
         while self.peek().is_some_and(|c| c.is_alphanumeric() || c == '_') {
-            self.bump();
+            self.advance();
         }
         &self.text[start..self.at]
     }
 
-    /// Passes a string and returns the text in it.
-    fn quoted(&mut self, quote: char) -> &'t str {
-        self.bump();
+    /// Reads a quoted string and returns the text between its quotes.
+    fn read_quoted(&mut self, quote: char) -> &'t str {
+        self.advance();
         let start = self.at;
         while let Some(c) = self.peek() {
             if c == quote {
                 let text = &self.text[start..self.at];
-                self.bump();
+                self.advance();
                 return text;
             }
             if c == '\\' {
-                self.bump();
+                self.advance();
             }
-            self.bump();
+            self.advance();
         }
         &self.text[start..]
     }
 
-    /// Reads the continuation of a chain: `.name`, `["name"]`, or `[0]`, which adds no name. Returns `None` if the
-    /// chain ends.
-    fn next_name(&mut self) -> Option<Option<&'t str>> {
+    /// Reads the next element of a dotted name: `.name`, `["name"]`, or `[0]`, which adds no name. Returns `None` at
+    /// the end of the dotted name.
+    fn read_next_name(&mut self) -> Option<Option<&'t str>> {
         let start = self.at;
         match self.peek()? {
             '.' => {
-                self.bump();
-                let word = self.word();
+                self.advance();
+                let word = self.read_word();
                 if word.is_empty() {
                     self.at = start;
                     return None;
@@ -129,12 +130,12 @@ impl<'t> TagCursor<'t> {
                 Some(Some(word).filter(|w| !w.starts_with(|c: char| c.is_ascii_digit())))
             }
             '[' => {
-                self.bump();
+                self.advance();
                 let inner = match self.peek()? {
-                    quote @ ('"' | '\'') => Some(self.quoted(quote)),
+                    quote @ ('"' | '\'') => Some(self.read_quoted(quote)),
                     '0'..='9' | '-' => {
-                        self.bump();
-                        self.word();
+                        self.advance();
+                        self.read_word();
                         None
                     }
                     _ => {
@@ -143,7 +144,7 @@ impl<'t> TagCursor<'t> {
                     }
                 };
                 if self.peek() == Some(']') {
-                    self.bump();
+                    self.advance();
                     return Some(inner);
                 }
                 self.at = start;

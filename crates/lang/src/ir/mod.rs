@@ -1,5 +1,5 @@
-//! The intermediate form between the stages: the steps and values that the checker writes and the planner bounds.
-//! Invariant: the form says what is done and where each value comes from. The planner adds the cost and the order.
+//! The intermediate representation: the steps and values that the checker makes and the planner completes.
+//! Invariant: a step names its operation and the source of each value. The planner adds the cost and the order.
 
 pub(crate) mod describe;
 mod jinja;
@@ -16,14 +16,18 @@ pub use step::{
 };
 pub(crate) use step_hash::step_hash;
 
-/// Lists the fields of the parent that a relation starts from. An embedded relation starts from itself.
-pub(crate) fn relation_needs<'c>(entity: Option<&'c Entity>, relation: &'c Relation) -> impl Iterator<Item = &'c str> {
+/// Lists the fields of the parent row that a relation needs. An embedded relation needs the field that contains its
+/// rows.
+pub(crate) fn fields_needed_by_relation<'c>(
+    entity: Option<&'c Entity>,
+    relation: &'c Relation,
+) -> impl Iterator<Item = &'c str> {
     let (own_field, fill) = match &relation.via {
         Via::Key { field } => (Some(field), None),
         Via::Embedded { .. } => (Some(&relation.name), None),
         Via::Call { fill, .. } => (None, Some(fill)),
     };
-    // A parameter that names no field of the parent is filled from the whole key.
+    // A parameter without a named field is filled from the whole key of the parent.
     let needs_key = fill.is_some_and(|fill| fill.values().any(Option::is_none));
     let key = entity.filter(|_| needs_key).map(|e| e.key.as_slice()).unwrap_or_default();
     own_field

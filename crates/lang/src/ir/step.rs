@@ -1,9 +1,10 @@
-//! The steps of a plan and the values in them: the operation of a step, the rows and values that it uses, and its cost.
+//! The steps of a plan and the values in them. A step has an operation, the rows and values that it uses, and its
+//! cost.
 //! Invariants:
-//! - A step refers only to earlier steps. A run needs nothing from the program beyond its steps.
-//! - A value is known or says where it comes from. Text is never concatenated from the texts of values.
-//! - Plans are stored and their digests are compared. The names in JSON and the order of the fields of a `StepKind` are
-//!   part of both, so they do not change.
+//! - A step refers only to earlier steps. A run needs only the steps and never the text of the program.
+//! - A value is either known or refers to its source. Values are never built by concatenating texts.
+//! - Plans are stored, and their digests are compared. Both depend on the JSON names and on the field order of
+//! `StepKind`, so neither may change.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,41 +20,41 @@ use smol_str::SmolStr;
 pub struct Step {
     /// The operation.
     pub kind: StepKind,
-    /// The entity that the rows belong to. Rows that a program computed belong to none.
+    /// The entity that the rows belong to. Rows that the program computed have none.
     pub of: Option<EntityRef>,
-    /// The columns of the rows. They are shared, because most steps keep the columns of their input.
+    /// The columns of the rows. The list is shared, because most steps have the columns of their input.
     pub columns: Arc<Vec<Column>>,
-    /// Whether the step gives one row, many, or the answers of effects.
+    /// Whether the step returns one row, many rows, or the answers of effects.
     pub shape: Shape,
     /// Whether the step reads, writes, or has another side effect.
     pub class: EffectClass,
-    /// The most calls that the step makes.
+    /// The most API calls that the step makes.
     pub calls: usize,
-    /// The most rows that the step gives.
+    /// The most rows that the step returns.
     pub rows: usize,
     /// The most effects that the step has.
     pub effects: usize,
-    /// The number of the effect that must have ended before this step starts. Effects run in the order written, so an
-    /// effect comes after the one before it. A read comes after the last effect that was written before it and could
-    /// change its rows: one of the same catalog or, where the catalog is not known, any.
+    /// The index of the effect that must end before this step starts. Effects run in the order written, so an effect
+    /// waits for the effect before it. A read waits for the last earlier effect that could change its rows: an effect
+    /// of the same catalog or, if the catalog is not known, any effect.
     pub after: Option<usize>,
-    /// The name that the program gave it. It is shown to readers and is not part of the digest.
+    /// The label that the program gave to the step. Readers see it, but it is not part of the digest.
     pub label: Option<SmolStr>,
-    /// The effect in words. It is shown to readers and is not part of the digest.
+    /// The description of an effect in words. Readers see it, but it is not part of the digest.
     #[serde(default, rename = "says")]
     pub description: Option<StepDescription>,
 }
 
-/// A step in words.
+/// The description of a step in words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepDescription {
-    /// The operation and the entity: `close Ticket`.
+    /// The operation and the entity, such as `close Ticket`.
     pub what: String,
-    /// The method that undoes the effect. `None` if it cannot be undone.
+    /// The method that undoes the effect, or `None` if the effect cannot be undone.
     pub undo: Option<String>,
 }
 
-/// The name of an entity in its catalog.
+/// A reference to an entity of a catalog, by name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct EntityRef {
     pub catalog: CatalogId,
@@ -68,17 +69,17 @@ pub struct Column {
     pub kind: Type,
 }
 
-/// The number of rows that a step gives, as far as it is known before a run.
+/// The number of rows that a step returns, as far as it is known before the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Shape {
     List,
     One,
-    /// The answers of the API, one for each effect. An API may answer nothing.
+    /// The answers of the API to the effects, one for each effect. An answer may be empty.
     Effect,
 }
 
-/// The capability that a step calls, and its catalog.
+/// A reference to the capability that a step calls, by name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CapabilityRef {
     pub catalog: CatalogId,
@@ -86,7 +87,7 @@ pub struct CapabilityRef {
 }
 
 impl CapabilityRef {
-    /// Names a capability of a catalog.
+    /// Makes the reference to a capability of a catalog.
     pub(crate) fn new(catalog: &Catalog, capability: &Capability) -> Self {
         CapabilityRef { catalog: catalog.id.clone(), capability: SmolStr::new(&capability.name) }
     }
@@ -96,38 +97,38 @@ impl CapabilityRef {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StepKind {
-    /// A list or a search with the filters of the API.
+    /// Reads a list or a search, filtered by the API.
     Query {
         call: CapabilityRef,
         args: Args,
-        /// The most rows that are read.
+        /// The most rows to read.
         limit: Option<usize>,
         /// The rows per page that the program asked for.
         page_size: Option<usize>,
-        /// The fields to ask for, where the transport can select fields. `None` asks for all.
+        /// The fields to request, if the transport can select fields. `None` requests all fields.
         #[serde(default)]
         fields: Option<Vec<String>>,
     },
-    /// One row by its key, or the only row of an entity without a key.
+    /// Reads one row by its key, or the only row of an entity that has no key.
     Get {
         call: CapabilityRef,
         args: Args,
-        /// The fields to ask for, where the transport can select fields. `None` asks for all.
+        /// The fields to request, if the transport can select fields. `None` requests all fields.
         #[serde(default)]
         fields: Option<Vec<String>>,
     },
-    /// A declared relation from each row of the input. `args` are further filters.
+    /// Follows a declared relation from each input row. `args` are additional filters.
     Follow {
         input: usize,
         relation: SmolStr,
         args: Args,
         limit: Option<usize>,
         page_size: Option<usize>,
-        /// The fields to ask for, where the transport can select fields. `None` asks for all.
+        /// The fields to request, if the transport can select fields. `None` requests all fields.
         #[serde(default)]
         fields: Option<Vec<String>>,
     },
-    /// A query for each row of the input, against the direction of a relation. `args` may hold parts of the row.
+    /// Runs a query for each input row, to follow a relation backwards. `args` may contain parts of the row.
     #[serde(rename = "each")]
     QueryPerRow {
         input: usize,
@@ -135,31 +136,32 @@ pub enum StepKind {
         args: Args,
         limit: Option<usize>,
     },
-    /// The rows that a field of each input row refers to.
+    /// Reads the rows that a field of the input rows refers to.
     Deref {
         input: usize,
         field: SmolStr,
         limit: Option<usize>,
     },
-    /// The input's rows, each with the row that `field` refers to attached, so that paths can lead into it
-    /// (`owner.name`). Each distinct reference is read once. Nothing is attached to a row whose field is empty.
+    /// Returns the input rows, each with the row that `field` refers to attached, so that a path such as `owner.name`
+    /// can be read. Each distinct reference is read once. Nothing is attached to a row whose field is empty.
     Attach {
         input: usize,
         field: Path,
         entity: EntityRef,
     },
-    /// The input's rows with more fields: those that their list did not carry are read by a get for each row.
+    /// Returns the input rows with more fields. A get operation for each row reads the fields that the list did not
+    /// return.
     Hydrate {
         input: usize,
         call: CapabilityRef,
         fields: Vec<String>,
     },
-    /// The input's rows for which all tests hold.
+    /// Keeps the input rows that pass all tests.
     Filter {
         input: usize,
         tests: Vec<FilterTest>,
     },
-    /// The input's rows in the order of a column. The sort is stable, and `null` comes last in either direction.
+    /// Sorts the input rows by a column. The sort is stable, and `null` is last in both directions.
     Sort {
         input: usize,
         by: Path,
@@ -175,104 +177,104 @@ pub enum StepKind {
     Last {
         input: usize,
     },
-    /// The only row of the input. It is an error if there is none or there are several.
+    /// Returns the only input row. The step fails unless there is exactly one row.
     Singleton {
         input: usize,
     },
-    /// The first row of each combination of values at these paths. If `by` is empty, whole rows are compared.
+    /// Keeps the first row of each combination of values at these paths. If `by` is empty, whole rows are compared.
     Distinct {
         input: usize,
         by: Vec<Path>,
     },
-    /// One row of aggregations over all rows.
+    /// Returns one row with aggregations over all input rows.
     Aggregate {
         input: usize,
         specs: Vec<Aggregation>,
     },
-    /// One row of aggregations for each combination of values at the paths of `by`.
+    /// Returns one row with aggregations for each combination of values at the paths of `by`.
     GroupBy {
         input: usize,
         by: Vec<NamedPath>,
         specs: Vec<Aggregation>,
     },
-    /// The input's rows with these columns only.
+    /// Keeps only these columns of the input rows.
     Project {
         input: usize,
         columns: Vec<NamedPath>,
     },
-    /// A new row from each row of the input.
+    /// Makes a new row from each input row.
     Derive {
         input: usize,
         object: Vec<(String, Expr)>,
     },
-    /// A Jinja template over the input's rows, which gives one row `{content}`. `names` maps the symbols that the
-    /// template uses to the names of the columns.
+    /// Renders a Jinja template with all input rows and returns one row `{content}`. `names` maps the symbols in the
+    /// template to column names.
     Template {
         input: usize,
         source: String,
         names: Vec<(String, String)>,
     },
-    /// Literals as rows, each with one column `value`. `_` is the value itself.
+    /// Makes a row of each literal. The only column is `value`, and `_` means the literal itself.
     Rows {
         items: Vec<Expr>,
     },
-    /// A block of text, as one row `{content}`.
+    /// Returns a block of text as one row `{content}`.
     Text {
         content: String,
     },
-    /// One effect, or one for each row of `each`, in the order of the rows.
+    /// Calls one effect, or one effect for each row of `each`, in the order of the rows.
     Effect {
         call: CapabilityRef,
         args: Args,
         each: Option<usize>,
     },
-    /// The rows of a list from the position where an earlier run stopped.
+    /// Reads the rows of a list from the position at which an earlier run stopped.
     Page {
         handle: String,
         limit: Option<usize>,
     },
-    /// Inside a read for each row: the rows of a step of the plan around it or, if `step` is `None`, the current row as
-    /// one row.
+    /// In a read per row: the rows of a step of the enclosing plan or, if `step` is `None`, the current row as a
+    /// single row.
     #[serde(rename = "given")]
     OuterRows {
         step: Option<usize>,
     },
-    /// The state of a run that goes on after its call ended, or (`cancel`) the request to stop it.
+    /// Returns the state of a run that continues in the background or, if `cancel` is true, asks the run to stop.
     Operation {
         handle: String,
         cancel: bool,
     },
 }
 
-/// A test `path op value` on rows that were read.
+/// A test `path op value` on rows that have been read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FilterTest {
     pub path: Path,
     pub op: ComparisonOp,
     pub value: Expr,
-    /// The type of the values at the path, which decides how they are compared.
+    /// The type of the values at the path. It determines how the values are compared.
     #[serde(rename = "type")]
     pub kind: Type,
 }
 
-/// The operator of a test.
+/// The operator of a filter test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ComparisonOp {
-    /// Equal. A list is tested for containing the value.
+    /// The values are equal. A list passes if it contains the value.
     Eq,
-    /// Not equal. A list is tested for not containing the value.
+    /// The values differ. A list passes if it does not contain the value.
     Ne,
     Lt,
     Le,
     Gt,
     Ge,
-    /// Contains the text, in any case.
+    /// The value contains the text, ignoring case.
     Like,
 }
 
 impl ComparisonOp {
-    /// Returns whether values of this type can be compared with the operator.
+    /// Returns whether the operator can compare values of this type.
     pub(crate) fn applies_to(self, kind: &Type) -> bool {
         match (self, kind) {
             (ComparisonOp::Eq | ComparisonOp::Ne, Type::Object(_) | Type::Union(_)) => false,
@@ -300,19 +302,19 @@ impl ComparisonOp {
     }
 }
 
-/// A column that is made from a path.
+/// A result column that is read from a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamedPath {
     pub name: SmolStr,
     pub path: Path,
 }
 
-/// A count, a sum or the like, with the name of its column.
+/// A count, a sum or another aggregate, with the name of its column.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Aggregation {
     pub name: SmolStr,
     pub function: Function,
-    /// The path of the values. `None` for a count of rows.
+    /// The path of the aggregated values. A count of rows has none.
     pub path: Option<Path>,
 }
 
@@ -328,7 +330,7 @@ pub enum Function {
 }
 
 impl StepKind {
-    /// Returns the step whose rows this step works on, if it works on rows.
+    /// Returns the step whose rows this step processes, or `None` for a source.
     pub fn input(&self) -> Option<usize> {
         match self {
             StepKind::Query { .. }
@@ -359,7 +361,7 @@ impl StepKind {
         }
     }
 
-    /// Returns every earlier step whose result this step needs: its input, and the steps that its values come from.
+    /// Returns every earlier step whose result this step needs: its input, and the sources of its values.
     pub fn inputs(&self) -> Vec<usize> {
         let mut steps: Vec<usize> = self.input().into_iter().collect();
         match self {
@@ -378,7 +380,7 @@ impl StepKind {
         steps
     }
 
-    /// Lists the values that a step holds, in an order that does not depend on how the program was written.
+    /// Lists the values in a step. The order is the same for equal steps, however the program was written.
     pub(crate) fn values(&self) -> impl Iterator<Item = &Expr> {
         let args = match self {
             StepKind::Query { args, .. }
@@ -398,7 +400,7 @@ impl StepKind {
         args.into_iter().flatten().chain(written)
     }
 
-    /// Returns whether running the step calls the API.
+    /// Returns whether the step calls the API when it runs.
     pub fn calls_api(&self) -> bool {
         match self {
             StepKind::Query { .. }
@@ -448,62 +450,62 @@ impl StepKind {
     }
 }
 
-/// The values of a call by the names of its parameters.
+/// The arguments of a call, by parameter name.
 pub type Args = BTreeMap<SmolStr, Expr>;
 
-/// Names from a row inwards: `["owner", "name"]`. Where the row holds a reference, the next name leads into the
-/// attached row.
+/// The names that lead from a row to a value, such as `["owner", "name"]`. If a name is a reference, the next name is
+/// a field of the attached row.
 pub type Path = Vec<SmolStr>;
 
-/// A value of a step: known, or the place that it comes from.
+/// A value of a step: a known value, or the source from which a run computes it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Expr {
-    /// A known value.
+    /// A value that is known at planning time.
     Value(Value),
-    /// A part of the one row of an earlier step or, if `many`, the list of that part of each of its rows.
+    /// A part of the only row of an earlier step or, if `many` is true, the list of that part of all its rows.
     Step {
         step: usize,
         take: RowPart,
         many: bool,
     },
-    /// A part of the current row: that of the `=>`, or the one that a relation is followed from.
+    /// A part of the current row, which is the row of the nearest `=>` or the row that a relation starts from.
     Row(RowPart),
     List(Vec<Expr>),
     Object(Vec<(String, Expr)>),
-    /// A Jinja template over the current row, which it calls `_`. It gives text. `names` maps the symbols that it uses
-    /// to the names of the columns.
+    /// A Jinja template that is rendered to text with the current row, named `_`. `names` maps the symbols in the
+    /// template to column names.
     Template {
         source: String,
         names: Vec<(String, String)>,
     },
-    /// A read for the current row. Its steps are numbered among themselves, and the value is taken from the last one.
-    /// `Row` inside of them is the row of the plan around.
+    /// A read for the current row. Its steps have their own numbers, and the value is taken from the last step. `Row`
+    /// in these steps is the current row of the enclosing plan.
     Read {
         steps: Vec<Step>,
         take: RowPart,
     },
 }
 
-/// The part of a row that a value takes.
+/// The part of a row that a value is taken from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RowPart {
-    /// The value at a path. An empty path is the row itself, or the scalar of a literal row.
+    /// The value at a path. The empty path is the whole row or, for a literal row, the literal.
     Path(Path),
-    /// The reference to the row, which is its entity's key.
+    /// The reference to the row, which is the key of its entity.
     Key(EntityRef),
 }
 
 impl Expr {
-    /// Adds the steps of the plan that the value comes from.
+    /// Adds the steps of the plan that the value is taken from.
     pub fn collect_steps(&self, referenced: &mut Vec<usize>) {
         match self {
             Expr::Step { step, .. } => referenced.push(*step),
             Expr::List(items) => items.iter().for_each(|item| item.collect_steps(referenced)),
             Expr::Object(pairs) => pairs.iter().for_each(|(_, item)| item.collect_steps(referenced)),
-            // The steps of an inner read have numbers of their own. Only its `OuterRows` name steps of the plan around
-            // it.
+            // The steps of an inner read have their own numbers. Only `OuterRows` refers to steps of the enclosing
+            // plan.
             Expr::Read { steps, .. } => referenced.extend(steps.iter().filter_map(|inner| match inner.kind {
                 StepKind::OuterRows { step } => step,
                 _ => None,
@@ -512,7 +514,7 @@ impl Expr {
         }
     }
 
-    /// Returns whether computing the value reads from the API.
+    /// Returns whether the API is called to compute the value.
     pub fn reads_api(&self) -> bool {
         match self {
             Expr::Read { .. } => true,
@@ -532,7 +534,7 @@ impl Expr {
         }
     }
 
-    /// Returns the value if it is known.
+    /// Returns the value if it is known at planning time.
     pub fn known(&self) -> Option<&Value> {
         match self {
             Expr::Value(value) => Some(value),

@@ -1,6 +1,6 @@
-//! Hashes steps, so that the checker finds equal reads without writing them out.
-//! Invariant: equal steps have equal hashes. Different steps may have the same hash, so a match is confirmed by
-//! comparing the steps.
+//! Hashes steps, so that the checker finds equal reads quickly.
+//! Invariant: equal steps have equal hashes. Different steps may have the same hash, so the caller compares the steps
+//! as well.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{Aggregation, Args, Expr, Path, RowPart, StepKind};
 
-/// Returns the hash of a step. It is only compared within one process, so it need not be stable.
+/// Returns the hash of a step. Hashes are compared only within one process, so they may change between versions.
 pub(crate) fn step_hash(kind: &StepKind) -> u64 {
     let mut hasher = DefaultHasher::new();
     hash_step(kind, &mut hasher);
@@ -98,7 +98,7 @@ fn hash_value(expr: &Expr, hasher: &mut impl Hasher) {
     }
 }
 
-/// Returns the path of a row part. Keys are left out of the hash, which only makes a match less certain.
+/// Returns the path of a row part. A key is not hashed, which can only make two different steps have one hash.
 fn path_of(take: &RowPart) -> Option<&Path> {
     match take {
         RowPart::Path(path) => Some(path),
@@ -106,7 +106,8 @@ fn path_of(take: &RowPart) -> Option<&Path> {
     }
 }
 
-/// Hashes a known value. The order of an object's keys matters, because the object is sent in that order.
+/// Hashes a known value. The order of an object's keys is significant, because the object is sent to the API in that
+/// order.
 fn hash_json(known: &Value, hasher: &mut impl Hasher) {
     match known {
         Value::Null => 0u8.hash(hasher),

@@ -1,4 +1,4 @@
-//! The input of planning (catalogs, limits and nodes), and the questions about calls that the catalogs answer.
+//! The input of planning (catalogs, limits and nodes), and lookups of the capabilities and relations of steps.
 //! Invariant: nothing in this file changes a step.
 
 use std::sync::Arc;
@@ -10,23 +10,23 @@ use smol_str::SmolStr;
 use super::{Column, EntityRef, PinnedCatalogs, Shape, Step, StepDescription, StepKind};
 use crate::check::CheckedNode;
 
-/// The catalogs and limits with which one program is planned.
+/// The catalogs and limits that one program is planned with.
 #[derive(Clone, Copy)]
 pub(super) struct PlanContext<'a> {
     pub catalogs: &'a PinnedCatalogs,
     pub limits: &'a Limits,
 }
 
-/// A node before it is planned: a node of the checker, or a step of a read for each row. The view borrows, because the
-/// step of the plan is the only copy that planning makes.
+/// A node that has not been planned: a node of the checker, or a step of a read per row. It borrows, so that planning
+/// copies each operation only once.
 pub(super) struct NodeView<'a> {
-    /// The operation, which refers to other nodes by their numbers.
+    /// The operation. It refers to other nodes by their numbers.
     pub kind: &'a StepKind,
-    /// The fields below are those of [`Step`].
+    /// The entity of the rows. This field and those below are the fields of [`Step`] with the same names.
     pub of: Option<EntityRef>,
     pub columns: &'a Arc<Vec<Column>>,
     pub shape: Shape,
-    /// The effect that must end before this node starts, as the number of its node.
+    /// The number of the effect node that must end before this node starts.
     pub after: Option<usize>,
     pub label: Option<&'a SmolStr>,
     pub description: Option<&'a StepDescription>,
@@ -36,7 +36,7 @@ impl<'a> From<&'a CheckedNode> for NodeView<'a> {
     fn from(node: &'a CheckedNode) -> Self {
         NodeView {
             kind: &node.kind,
-            of: node.rows.entity_of(),
+            of: node.rows.entity_ref(),
             columns: &node.rows.columns,
             shape: node.shape(),
             after: node.after.map(|effect| effect.0),
@@ -60,8 +60,8 @@ impl<'a> From<&'a Step> for NodeView<'a> {
     }
 }
 
-/// Finds the capability that a step calls. `parent` gives the entity of an earlier step.
-pub(super) fn capability_of<'c, 's>(
+/// Finds the capability that a step calls. `parent` returns the entity of an earlier step.
+pub(super) fn find_capability<'c, 's>(
     kind: &StepKind,
     parent: impl Fn(usize) -> Option<&'s EntityRef>,
     catalog: &'c Catalog,
@@ -71,7 +71,7 @@ pub(super) fn capability_of<'c, 's>(
         | StepKind::Get { call, .. }
         | StepKind::QueryPerRow { call, .. }
         | StepKind::Effect { call, .. } => catalog.capability(&call.capability),
-        StepKind::Follow { .. } => match relation_via(kind, parent, Some(catalog))? {
+        StepKind::Follow { .. } => match find_relation_via(kind, parent, Some(catalog))? {
             Via::Call { capability, .. } => catalog.capability(capability),
             Via::Key { .. } | Via::Embedded { .. } => None,
         },
@@ -79,18 +79,18 @@ pub(super) fn capability_of<'c, 's>(
     }
 }
 
-/// Returns whether a call can ask for some of the fields only.
+/// Returns whether a call of the capability can request only some of the fields.
 pub(super) fn can_select_fields(capability: &Capability) -> bool {
     matches!(capability.transport, Transport::Graphql(_))
 }
 
-/// Returns a function that gives the entity of the rows of a step by its number.
-pub(super) fn entity_of<'s>(steps: &'s [Step]) -> impl Fn(usize) -> Option<&'s EntityRef> {
+/// Returns a function that looks up the entity of a step's rows by the number of the step.
+pub(super) fn entity_lookup<'s>(steps: &'s [Step]) -> impl Fn(usize) -> Option<&'s EntityRef> {
     |at| steps.get(at)?.of.as_ref()
 }
 
-/// Finds how the relation that a step follows is read.
-pub(super) fn relation_via<'c, 's>(
+/// Finds out how the API reads the relation that a step follows.
+pub(super) fn find_relation_via<'c, 's>(
     kind: &StepKind,
     parent: impl Fn(usize) -> Option<&'s EntityRef>,
     catalog: Option<&'c Catalog>,

@@ -1,41 +1,41 @@
-//! Computes the most calls, rows and effects of each step.
-//! Invariant: a bound is never smaller than the cost of a run. Sums and products saturate.
+//! Computes upper bounds for the calls, rows and effects of each step.
+//! Invariant: a run never exceeds a bound. Sums and products saturate.
 
 use catalog::{Capability, Via};
 
-use super::context::{PlanContext, capability_of, entity_of, relation_via};
+use super::context::{PlanContext, entity_lookup, find_capability, find_relation_via};
 use super::{Expr, Step, StepKind};
 
-/// The bounds of one step.
+/// The upper bounds of one step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StepCost {
-    /// The most calls.
+    /// The most API calls that the step makes.
     pub calls: usize,
-    /// The most rows that it gives.
+    /// The most rows that the step returns.
     pub rows: usize,
-    /// The most effects.
+    /// The most effects that the step has.
     pub effects: usize,
 }
 
-/// Computes the bounds of a step from those of the earlier `steps`.
-pub(super) fn cost(context: PlanContext<'_>, steps: &[Step], step: &Step) -> StepCost {
+/// Computes the bounds of a step from the bounds of the earlier `steps`.
+pub(super) fn compute_cost(context: PlanContext<'_>, steps: &[Step], step: &Step) -> StepCost {
     let input_rows = step.kind.input().and_then(|at| steps.get(at)).map_or(1, |s| s.rows);
     let read = |calls, rows| StepCost { calls, rows, effects: 0 };
     let limit_or_max = |limit: &Option<usize>| limit.unwrap_or(usize::MAX);
     let value_calls = calls_per_row(&step.kind).saturating_mul(input_rows);
     let catalog = step.of.as_ref().and_then(|of| context.catalogs.get(&of.catalog));
-    let capability = catalog.and_then(|c| capability_of(&step.kind, entity_of(steps), c));
+    let capability = catalog.and_then(|c| find_capability(&step.kind, entity_lookup(steps), c));
     match &step.kind {
-        StepKind::Query { limit, page_size, .. } => list_cost(context, capability, *limit, *page_size),
+        StepKind::Query { limit, page_size, .. } => compute_list_cost(context, capability, *limit, *page_size),
         StepKind::Get { .. } => read(1, 1),
         StepKind::QueryPerRow { limit, .. } => {
-            let list = list_cost(context, capability, *limit, None);
+            let list = compute_list_cost(context, capability, *limit, None);
             read(list.calls.saturating_mul(input_rows), list.rows)
         }
         StepKind::Follow { limit, page_size, .. } => {
-            match relation_via(&step.kind, entity_of(steps), catalog.map(|c| c.as_ref())) {
+            match find_relation_via(&step.kind, entity_lookup(steps), catalog.map(|c| c.as_ref())) {
                 Some(Via::Call { .. }) => {
-                    let list = list_cost(context, capability, *limit, *page_size);
+                    let list = compute_list_cost(context, capability, *limit, *page_size);
                     let is_single = step.shape == super::Shape::One;
                     read(list.calls.saturating_mul(input_rows), if is_single { 1 } else { list.rows })
                 }
@@ -44,7 +44,7 @@ pub(super) fn cost(context: PlanContext<'_>, steps: &[Step], step: &Step) -> Ste
             }
         }
         StepKind::Deref { limit, input, field } => {
-            // The length of a list of references is only known at run time.
+            // The length of a list of references is known only at run time.
             let column = steps.get(*input).and_then(|s| s.columns.iter().find(|c| c.name == *field));
             let list = column.is_some_and(|c| matches!(c.kind, catalog::Type::Array(_)));
             let references = if list { context.limits.rows } else { input_rows };
@@ -64,8 +64,8 @@ pub(super) fn cost(context: PlanContext<'_>, steps: &[Step], step: &Step) -> Ste
         StepKind::Rows { items } => read(0, items.len()),
         StepKind::Derive { .. } => read(value_calls, input_rows),
         StepKind::Effect { each, .. } => {
-            let times = if each.is_some() { input_rows } else { 1 };
-            StepCost { calls: times.saturating_add(value_calls), rows: times, effects: times }
+            let effect_count = if each.is_some() { input_rows } else { 1 };
+            StepCost { calls: effect_count.saturating_add(value_calls), rows: effect_count, effects: effect_count }
         }
         StepKind::Page { limit, .. } => read(context.limits.pages, limit_or_max(limit).min(context.limits.rows)),
         StepKind::Operation { .. } => read(0, context.limits.rows),
@@ -79,20 +79,21 @@ pub(super) fn cost(context: PlanContext<'_>, steps: &[Step], step: &Step) -> Ste
 
 /// Returns the most calls that the reads in a step's values make for one row.
 fn calls_per_row(kind: &StepKind) -> usize {
-    kind.values().fold(0, |sum, value| sum.saturating_add(inner_read_calls(value)))
+    kind.values().fold(0, |sum, value| sum.saturating_add(calls_of_inner_reads(value)))
 }
 
-fn inner_read_calls(value: &Expr) -> usize {
+/// Returns the most calls of the reads per row in a value, for one row.
+fn calls_of_inner_reads(value: &Expr) -> usize {
     match value {
         Expr::Read { steps, .. } => steps.iter().fold(0, |sum, s| sum.saturating_add(s.calls)),
-        Expr::List(items) => items.iter().fold(0, |sum, item| sum.saturating_add(inner_read_calls(item))),
-        Expr::Object(pairs) => pairs.iter().fold(0, |sum, (_, item)| sum.saturating_add(inner_read_calls(item))),
+        Expr::List(items) => items.iter().fold(0, |sum, item| sum.saturating_add(calls_of_inner_reads(item))),
+        Expr::Object(pairs) => pairs.iter().fold(0, |sum, (_, item)| sum.saturating_add(calls_of_inner_reads(item))),
         _ => 0,
     }
 }
 
 /// Computes the bounds of reading one list.
-fn list_cost(
+fn compute_list_cost(
     context: PlanContext<'_>,
     capability: Option<&Capability>,
     limit: Option<usize>,
@@ -105,6 +106,6 @@ fn list_cost(
     let Some(size) = &paging.size else {
         return StepCost { calls: context.limits.pages, rows, effects: 0 };
     };
-    let page = page_size.map_or(size.max, |wanted| wanted.min(size.max)).max(1);
-    StepCost { calls: rows.div_ceil(page).min(context.limits.pages).max(1), rows, effects: 0 }
+    let page_rows = page_size.map_or(size.max, |wanted| wanted.min(size.max)).max(1);
+    StepCost { calls: rows.div_ceil(page_rows).min(context.limits.pages).max(1), rows, effects: 0 }
 }

@@ -1,6 +1,6 @@
-//! Writes a plan as the short text that a model or a person reads before it runs.
-//! Invariant: each step is one line, numbered as steps refer to each other. The line of an effect says so, and whether
-//! the effect can be undone.
+//! Writes a plan as the short text that a model or a person reads before the run.
+//! Invariant: each step is one numbered line, and steps refer to each other by name or number. The line of an effect
+//! marks the effect and shows whether it can be undone.
 
 use std::fmt::Write;
 
@@ -9,24 +9,24 @@ use catalog::EffectClass;
 use super::{Plan, Step, StepKind, Verdict, step_name};
 use crate::ir::describe::{StepName, describe_step};
 
-/// Writes the text of a plan, which is the answer of a dry run.
+/// Writes the text of a plan. A dry run returns this text.
 pub fn explain(plan: &Plan) -> String {
     let names: Vec<String> = (0..plan.steps.len()).map(|at| step_name(&plan.steps, &plan.returns, at)).collect();
-    let mut out = header(plan);
+    let mut out = write_header(plan);
     for warning in &plan.warnings {
         let _ = writeln!(out, "warn: {warning}");
     }
     let width = names.iter().map(|n| n.chars().count()).max().unwrap_or(0);
     let name = |at: usize| names.get(at).cloned().unwrap_or_else(|| "?".to_owned());
-    for (at, (step, own)) in plan.steps.iter().zip(&names).enumerate() {
-        let _ = writeln!(out, "{:02} {own:width$}  {}{}", at + 1, step_line(step, &name), cost_note(step));
+    for (at, (step, own_name)) in plan.steps.iter().zip(&names).enumerate() {
+        let _ = writeln!(out, "{:02} {own_name:width$}  {}{}", at + 1, write_step(step, &name), write_cost_note(step));
     }
-    out.push_str(&totals(plan));
+    out.push_str(&write_totals(plan));
     out.trim_end().to_owned()
 }
 
-/// Writes the first line: `plan review · 3 steps 2r 1w → posted`.
-fn header(plan: &Plan) -> String {
+/// Writes the first line, such as `plan review · 3 steps 2r 1w → posted`.
+fn write_header(plan: &Plan) -> String {
     let verdict = match plan.verdict {
         Verdict::Ok => "ok",
         Verdict::Review => "review",
@@ -40,8 +40,8 @@ fn header(plan: &Plan) -> String {
     format!("plan {verdict} · {steps} {reads}r{writes} → {}\n", returns.join(", "))
 }
 
-/// Writes the end of a step's line: its calls or, for an effect, its times and how it is undone.
-fn cost_note(step: &Step) -> String {
+/// Writes the end of a step's line: the number of calls or, for an effect, how often it happens and how it is undone.
+fn write_cost_note(step: &Step) -> String {
     let calls = match (step.kind.calls_api(), step.calls) {
         (false, _) => String::new(),
         (true, 0) => " · no call".to_owned(),
@@ -64,10 +64,10 @@ fn cost_note(step: &Step) -> String {
     format!("{times}   {word} · {undo}")
 }
 
-/// Writes the bounds of the whole plan, unless one line of the plan says them already.
-fn totals(plan: &Plan) -> String {
-    let calling = plan.steps.iter().filter(|s| s.kind.calls_api()).count();
-    if calling < 2 && plan.bounds.effects.is_empty() {
+/// Writes the bounds of the whole plan. They are omitted if a line of a step shows the same bounds.
+fn write_totals(plan: &Plan) -> String {
+    let calling_step_count = plan.steps.iter().filter(|s| s.kind.calls_api()).count();
+    if calling_step_count < 2 && plan.bounds.effects.is_empty() {
         return String::new();
     }
     let calls: Vec<String> = plan.bounds.calls.iter().map(|(catalog, n)| format!("{n} to {catalog}")).collect();
@@ -75,18 +75,19 @@ fn totals(plan: &Plan) -> String {
     let mut out = format!("calls: {calls}\n");
     if !plan.bounds.effects.is_empty() {
         let effects: Vec<String> =
-            plan.bounds.effects.iter().map(|(what, n)| format!("{what} {}", times(*n))).collect();
+            plan.bounds.effects.iter().map(|(what, n)| format!("{what} {}", describe_times(*n))).collect();
         let _ = writeln!(out, "effects: at most {}", effects.join(", "));
     }
     out
 }
 
-fn times(n: usize) -> String {
+/// Returns `once` or the number of times.
+fn describe_times(n: usize) -> String {
     if n == 1 { "once".to_owned() } else { format!("{n} times") }
 }
 
-/// Writes a step and its input.
-fn step_line(step: &Step, name: StepName<'_>) -> String {
+/// Writes a step with its input.
+fn write_step(step: &Step, name: StepName<'_>) -> String {
     let what = describe_step(step, name);
     match step.kind.input() {
         Some(input) if matches!(step.kind, StepKind::Effect { .. }) => format!("{what} for each of {}", name(input)),

@@ -1,5 +1,5 @@
-//! Lowers checked nodes to steps. Limits are pushed into the reads that they bound, fields that a list does not carry
-//! are read where they are first needed, and nodes that no result and no effect needs are left out.
+//! Lowers checked nodes to the steps of a plan. Limits move into the reads that they bound, missing fields are read
+//! before their first use, and nodes that no result and no effect needs are omitted.
 //! Invariant: the order of the steps depends only on the meaning of the program, so equal programs have equal plans.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,46 +9,46 @@ use base::CatalogId;
 use catalog::{EffectClass, Kind};
 use smol_str::SmolStr;
 
-use super::context::{NodeView, PlanContext, can_select_fields, capability_of, entity_of};
-use super::cost::cost;
+use super::context::{NodeView, PlanContext, can_select_fields, entity_lookup, find_capability};
+use super::cost::compute_cost;
 use super::needs::{self, FieldNames, InputUse, Needs, RequiredFields, RowDemand};
 use super::{CapabilityRef, Column, Expr, RowPart, Shape, Step, StepDescription, StepKind};
 
-/// The steps of a program or of an inner read.
+/// The steps of a program or of a read per row.
 pub(super) struct LoweredPlan {
     pub steps: Vec<Step>,
-    /// The number of the step of each root, in the order of the roots.
+    /// The index of each root's step, in the order of the roots.
     pub roots: Vec<usize>,
-    /// The catalogs of all rows and calls.
+    /// The catalogs that the rows and calls of the steps belong to.
     pub catalogs_used: BTreeSet<CatalogId>,
 }
 
-/// The steps around a read for each row that the read refers to, by the numbers of their nodes.
+/// The steps of the enclosing plan that a read per row refers to, by node number.
 type OuterSteps = BTreeMap<usize, OuterStep>;
 
-/// A step around a read for each row.
+/// A step of the enclosing plan.
 #[derive(Clone, Copy)]
 pub(super) struct OuterStep {
-    /// Its number in the plan.
+    /// The index of the step in the plan.
     step: usize,
-    /// The most rows that it gives.
+    /// The most rows that the step returns.
     rows: usize,
 }
 
-/// Lowers the nodes that the roots need. The roots are lowered in their order, each with the fields that are wanted of
-/// it.
-pub(super) fn lower(
+/// Lowers the nodes that the roots need. The roots are lowered in order, each with the fields that its reader
+/// requires.
+pub(super) fn lower_to_steps(
     context: PlanContext<'_>,
     nodes: &[NodeView<'_>],
     roots: &[(usize, RequiredFields<'_>)],
     outer_steps: &OuterSteps,
 ) -> LoweredPlan {
-    // Finding out which fields are needed is half of the work of planning, and it matters to few programs.
-    let selective = needs::selective(context, nodes);
-    let uses = needs::all_uses(context.catalogs, nodes, selective);
+    // The analysis of needed fields takes half of the time of planning, and most programs do not depend on it.
+    let fields_matter = needs::fields_matter(context, nodes);
+    let uses = needs::list_all_uses(context.catalogs, nodes, fields_matter);
     let order = execution_order(nodes, &uses, roots);
     let wanted: Vec<(usize, FieldNames<'_>)> =
-        roots.iter().map(|(root, wanted)| (*root, wanted.fields(&nodes[*root], selective))).collect();
+        roots.iter().map(|(root, wanted)| (*root, wanted.required_names(&nodes[*root], fields_matter))).collect();
     let mut lowering = Lowering {
         context,
         outer_steps,
@@ -68,7 +68,7 @@ pub(super) fn lower(
     LoweredPlan { steps: lowering.steps, roots: root_steps, catalogs_used: lowering.catalogs_used }
 }
 
-/// Orders the effects as written, with the reads that a program wrote before an effect in front of it.
+/// Returns the effects in the order written. Reads that the program wrote before an effect come before it.
 fn execution_order(
     nodes: &[NodeView<'_>],
     uses: &[Vec<InputUse<'_>>],
@@ -79,8 +79,8 @@ fn execution_order(
     if effects.is_empty() {
         return Vec::new();
     }
-    // The reads in the order of a depth-first walk from the roots, inputs before their readers. The flag on the stack says
-    // that the inputs of a node lie above it, so that the node is done when it is popped.
+    // Lists the reads by a depth-first walk from the roots, with inputs before their readers. The flag tells whether
+    // the inputs of a node have been pushed; such a node is finished when it is popped.
     let mut visited = vec![false; nodes.len()];
     let mut reads = Vec::new();
     for (root, _) in roots {
@@ -104,31 +104,31 @@ fn execution_order(
     order
 }
 
-/// The state of the lowering.
+/// The state of lowering one program.
 struct Lowering<'a> {
     context: PlanContext<'a>,
     nodes: &'a [NodeView<'a>],
     outer_steps: &'a OuterSteps,
-    /// The rows and fields that are needed of each node.
+    /// The rows and fields of each node that its readers need.
     needs: Needs<'a>,
-    /// The nodes that each node uses.
+    /// The inputs that each node uses.
     uses: &'a [Vec<InputUse<'a>>],
-    /// The steps so far.
+    /// The steps made so far.
     steps: Vec<Step>,
-    /// The number of the step of each node that was lowered.
+    /// The step of each node that has been lowered.
     step_of_node: Vec<Option<usize>>,
-    /// For nodes whose missing fields were read: the number of the step that reads them.
+    /// The `Hydrate` step of each node whose missing fields were read.
     hydrated: BTreeMap<usize, usize>,
-    /// For each step: the fields that its rows carry. `None` if they carry all.
+    /// The fields that the rows of each step contain. `None` means all fields.
     carried_fields: Vec<Option<FieldNames<'a>>>,
     catalogs_used: BTreeSet<CatalogId>,
 }
 
 impl<'a> Lowering<'a> {
-    /// Lowers a node and the nodes that it uses. A stack takes the place of recursion, because a program may be a chain
-    /// of hundreds of parts.
+    /// Lowers a node and the nodes that it uses. The function has its own stack instead of recursion, because a
+    /// program may be a chain of hundreds of parts.
     fn lower_node(&mut self, node: usize) -> usize {
-        // The flag says that the inputs of a node have been pushed, so that the node can be lowered when it is popped.
+        // The flag tells whether the inputs of a node have been pushed. Such a node is lowered when it is popped.
         let mut stack = vec![(node, false)];
         while let Some((at, ready)) = stack.pop() {
             if self.step_of_node[at].is_some() {
@@ -141,14 +141,14 @@ impl<'a> Lowering<'a> {
                 continue;
             }
             stack.push((at, true));
-            // The top of the stack is lowered first: the effect that the node comes after, then the nodes that it uses.
+            // The top of the stack is lowered first: the effect that the node waits for, then the nodes that it uses.
             let inputs = uses.iter().rev().map(|u| u.step).chain(self.nodes[at].after);
             stack.extend(inputs.filter(|input| self.step_of_node[*input].is_none()).map(|input| (input, false)));
         }
         self.step_of_node[node].unwrap_or(0)
     }
 
-    /// Makes the step of a node whose inputs are lowered. A limit that its input keeps already makes no step.
+    /// Makes the step of a node whose inputs have been lowered. A limit that its input observes already makes no step.
     fn lower_to_step(&mut self, at: usize, uses: &[InputUse<'a>]) -> usize {
         let node = &self.nodes[at];
         if let StepKind::Limit { input, count } = &node.kind
@@ -157,17 +157,17 @@ impl<'a> Lowering<'a> {
         {
             return self.add_label(step, node.label);
         }
-        let mut numbers = StepNumbers(uses.iter().map(|used| (used.step, self.with_required_fields(used))).collect());
+        let mut numbers = StepNumbers(uses.iter().map(|used| (used.step, self.ensure_required_fields(used))).collect());
         numbers.0.sort_unstable();
         let mut kind = node.kind.clone();
-        self.renumber(&mut kind, &numbers);
+        self.renumber_operation(&mut kind, &numbers);
         self.push_down_bounds(&mut kind, at);
         self.build_step(kind, at)
     }
 
-    /// Returns the number of the step whose rows have the fields that a use needs. Missing fields are read by a new
-    /// step, all that any reader needs at once.
-    fn with_required_fields(&mut self, used: &InputUse<'a>) -> usize {
+    /// Returns the step whose rows have the fields that a use needs. If fields are missing, one new step reads all
+    /// missing fields that any reader needs.
+    fn ensure_required_fields(&mut self, used: &InputUse<'a>) -> usize {
         let step = self.step_of_node[used.step].unwrap_or(0);
         let Some(carried) =
             self.carried_fields.get(step).and_then(Option::as_ref).filter(|carried| !used.fields.is_subset(carried))
@@ -208,9 +208,9 @@ impl<'a> Lowering<'a> {
         hydrate_step
     }
 
-    /// Replaces the numbers of nodes in a step by the numbers of their steps.
-    fn renumber(&self, kind: &mut StepKind, numbers: &StepNumbers) {
-        let renumber_input = |step: &mut usize| *step = numbers.of(*step);
+    /// Replaces the node numbers in an operation by step indexes.
+    fn renumber_operation(&self, kind: &mut StepKind, numbers: &StepNumbers) {
+        let renumber_input = |step: &mut usize| *step = numbers.step_of_node(*step);
         match kind {
             StepKind::Effect { each: Some(input), .. }
             | StepKind::Follow { input, .. }
@@ -252,10 +252,10 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Replaces the numbers of nodes in a value, and lowers the reads for each row in it.
+    /// Replaces the node numbers in a value by step indexes, and lowers the reads per row in the value.
     fn renumber_value(&self, value: &mut Expr, numbers: &StepNumbers) {
         match value {
-            Expr::Step { step, .. } => *step = numbers.of(*step),
+            Expr::Step { step, .. } => *step = numbers.step_of_node(*step),
             Expr::List(items) => items.iter_mut().for_each(|item| self.renumber_value(item, numbers)),
             Expr::Object(pairs) => pairs.iter_mut().for_each(|(_, item)| self.renumber_value(item, numbers)),
             Expr::Read { steps, take } => {
@@ -269,7 +269,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Puts the needed rows and fields of a node into its read.
+    /// Moves the row limit and the needed fields of a node into the read operation.
     fn push_down_bounds(&self, kind: &mut StepKind, at: usize) {
         let most = match self.needs.rows[at] {
             RowDemand::First(count) => Some(count),
@@ -289,11 +289,11 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Returns the fields to ask for, if the transport can select fields and not all are needed.
+    /// Returns the fields to request, or `None` if all fields are needed or the transport cannot select fields.
     fn selected_fields(&self, kind: &StepKind, at: usize) -> Option<Vec<String>> {
         let of = self.nodes[at].of.as_ref()?;
         let catalog = self.context.catalogs.get(&of.catalog)?;
-        let capability = capability_of(kind, entity_of(&self.steps), catalog)?;
+        let capability = find_capability(kind, entity_lookup(&self.steps), catalog)?;
         if !can_select_fields(capability) {
             return None;
         }
@@ -307,8 +307,8 @@ impl<'a> Lowering<'a> {
         (selected.len() < entity.fields.len() && !embedded).then_some(selected)
     }
 
-    /// Returns whether a node gives at most `count` rows already, because the reads below it are bounded by what their
-    /// readers need.
+    /// Returns whether a node returns at most `count` rows without a limit step, because its reads are limited to the
+    /// rows that their readers need.
     fn is_bounded(&self, node: usize, count: usize) -> bool {
         let mut at = node;
         loop {
@@ -333,7 +333,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Gives a step a label if it has none, and returns its number.
+    /// Adds a label to a step that has none, and returns the index of the step.
     fn add_label(&mut self, step: usize, label: Option<&SmolStr>) -> usize {
         if let (Some(step), Some(label)) = (self.steps.get_mut(step), label) {
             step.label.get_or_insert_with(|| label.clone());
@@ -341,17 +341,17 @@ impl<'a> Lowering<'a> {
         step
     }
 
-    /// Makes the step of a node with its final operation.
+    /// Makes the step of a node from its final operation.
     fn build_step(&mut self, kind: StepKind, at: usize) -> usize {
         let node = &self.nodes[at];
         let mut columns = node.columns;
-        // Fields that were read on the way stay with the rows.
-        let input = kind.input().and_then(|input| self.steps.get(input)).filter(|_| keeps_rows(&kind));
+        // The rows still contain the fields that an earlier step read in addition.
+        let input = kind.input().and_then(|input| self.steps.get(input)).filter(|_| returns_input_rows(&kind));
         if let Some(input) = input.filter(|input| input.columns.len() > columns.len()) {
             columns = &input.columns;
         }
         let columns = columns.clone();
-        // The program named the rows of the unbounded read, so the bounded read does not get the name.
+        // The label means the rows of the read without a limit, so a read with a limit does not get the label.
         let bounded = matches!(
             kind,
             StepKind::Query { limit: Some(_), .. }
@@ -380,7 +380,7 @@ impl<'a> Lowering<'a> {
         self.append_step(step)
     }
 
-    /// Computes the bounds of a step and appends it. Returns its number.
+    /// Computes the bounds of a step and appends the step. Returns its index.
     fn append_step(&mut self, mut step: Step) -> usize {
         let of = step.of.as_ref().map(|of| &of.catalog);
         let called_catalog = match &step.kind {
@@ -400,7 +400,7 @@ impl<'a> Lowering<'a> {
             }
             _ => None,
         };
-        let cost = cost(self.context, &self.steps, &step);
+        let cost = compute_cost(self.context, &self.steps, &step);
         step.calls = cost.calls;
         step.rows = outer_rows.unwrap_or(cost.rows);
         step.effects = cost.effects;
@@ -410,28 +410,28 @@ impl<'a> Lowering<'a> {
         self.steps.len() - 1
     }
 
-    /// Returns the fields that the rows of a step carry, or `None` if they carry all.
+    /// Returns the fields that the rows of a step contain, or `None` if they contain all fields.
     fn fields_of_rows(&self, step: &Step) -> Option<FieldNames<'a>> {
         match &step.kind {
-            kind if keeps_rows(kind) => {
+            kind if returns_input_rows(kind) => {
                 kind.input().and_then(|input| self.carried_fields.get(input).cloned().flatten())
             }
             kind => {
                 let catalog = self.context.catalogs.get(&step.of.as_ref()?.catalog)?;
-                let capability = capability_of(kind, entity_of(&self.steps), catalog)?;
+                let capability = find_capability(kind, entity_lookup(&self.steps), catalog)?;
                 Some(capability.gives.as_ref()?.iter().map(|name| name.as_str()).collect())
             }
         }
     }
 
-    /// Returns whether a step reads, writes, or has another side effect.
+    /// Returns whether an operation reads, writes, or has another side effect.
     fn effect_class(&self, kind: &StepKind) -> EffectClass {
         let StepKind::Effect { call, .. } = kind else { return EffectClass::Read };
         let capability = self.context.catalogs.get(&call.catalog).and_then(|c| c.capability(&call.capability));
         capability.map_or(EffectClass::SideEffect, |c| c.kind.class())
     }
 
-    /// Describes a read that is not the plain list or get of its entity by the name of its capability.
+    /// Describes a read by the name of its capability, unless it is the plain list or get operation of its entity.
     fn describe_read(&self, kind: &StepKind) -> Option<StepDescription> {
         let (StepKind::Query { call, .. } | StepKind::Get { call, .. }) = kind else { return None };
         let catalog = self.context.catalogs.get(&call.catalog)?;
@@ -448,18 +448,18 @@ impl<'a> Lowering<'a> {
     }
 }
 
-/// The numbers of the nodes that a step uses, each with the number of its step, sorted by node.
+/// Pairs of a node number and the index of its step, sorted by node number, for the nodes that a step uses.
 struct StepNumbers(Vec<(usize, usize)>);
 
 impl StepNumbers {
-    /// Returns the number of the step of a node.
-    fn of(&self, node: usize) -> usize {
+    /// Returns the index of the step of a node.
+    fn step_of_node(&self, node: usize) -> usize {
         self.0.binary_search_by_key(&node, |(node, _)| *node).map_or(0, |at| self.0[at].1)
     }
 }
 
-/// Returns whether a step's rows are those of its input, or some of them.
-fn keeps_rows(kind: &StepKind) -> bool {
+/// Returns whether the rows of an operation are rows of its input.
+fn returns_input_rows(kind: &StepKind) -> bool {
     matches!(
         kind,
         StepKind::Filter { .. }
@@ -473,7 +473,7 @@ fn keeps_rows(kind: &StepKind) -> bool {
     )
 }
 
-/// Lowers the steps of a read for each row. The value is taken from the last step.
+/// Lowers the steps of a read per row. The value of the read is taken from the last step.
 fn lower_inner_read(context: PlanContext<'_>, steps: &[Step], take: &RowPart, outer_steps: &OuterSteps) -> Vec<Step> {
     let Some(last) = steps.len().checked_sub(1) else { return Vec::new() };
     let wanted = match take {
@@ -481,9 +481,9 @@ fn lower_inner_read(context: PlanContext<'_>, steps: &[Step], take: &RowPart, ou
         RowPart::Key(_) => RequiredFields::Nothing,
     };
     let nodes: Vec<NodeView<'_>> = steps.iter().map(NodeView::from).collect();
-    let mut lowered = lower(context, &nodes, &[(last, wanted)], outer_steps);
-    // The root may have been merged into a step before the last one, for example a limit into its list. The steps
-    // behind it are dropped, so that the value comes from the last one.
+    let mut lowered = lower_to_steps(context, &nodes, &[(last, wanted)], outer_steps);
+    // The root may have been merged into an earlier step, such as a limit into its list. The steps behind the root are
+    // dropped, so that the root is the last step.
     if let Some(root) = lowered.roots.first() {
         lowered.steps.truncate(root + 1);
     }

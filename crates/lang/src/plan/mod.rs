@@ -1,7 +1,7 @@
-//! Plans a checked program: steps in an order in which they can run, the results, the bounds, the verdict, and a digest
-//! over the meaning.
-//! Invariant: a plan is a pure function of a `Checked` program and the limits. Names that the program gave to steps do
-//! not change the digest.
+//! Plans a checked program: steps in execution order, the results, the bounds, the verdict, and a digest of the
+//! meaning.
+//! Invariant: a plan is a pure function of the `Checked` program and the limits. Labels of steps do not change the
+//! digest.
 
 mod context;
 mod cost;
@@ -26,38 +26,38 @@ pub use crate::ir::{
 };
 pub use explain::explain;
 
-/// The catalogs that the session pinned, by their ids.
+/// The catalogs that the session pinned, by id.
 pub(crate) type PinnedCatalogs = BTreeMap<CatalogId, Arc<Catalog>>;
 
-/// The plan of a program. It is stored with its digest, so its names in JSON do not change.
+/// The plan of a program. It is stored with its digest, so its JSON names must not change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// The steps. Each uses only earlier ones.
+    /// The steps. A step uses only earlier steps.
     pub steps: Vec<Step>,
     /// The results of the program, in the order written.
     pub returns: Vec<PlanResult>,
-    /// The ids of the catalogs that the plan uses, with the digests that the session pinned.
+    /// The id of each catalog that the plan uses, with the digest that the session pinned.
     pub catalogs: Vec<(CatalogId, Digest)>,
-    /// The digest of the meaning. Equal programs have equal digests, whatever names they give to steps.
+    /// The digest of the meaning. Equal programs have equal digests, even if they label their steps differently.
     pub digest: Digest,
     /// Whether the plan may run at once.
     pub verdict: Verdict,
-    /// The most that a run may cost.
+    /// The upper bounds of the cost of a run.
     pub bounds: Bounds,
-    /// Sentences for the reader of the plan.
+    /// The warnings for the reader of the plan, one sentence each.
     pub warnings: Vec<String>,
 }
 
-/// The most that a run may cost. A run that reaches a bound stops with the rows that it has.
+/// The upper bounds of the cost of a run. A run that reaches a bound stops and returns the rows that it has.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bounds {
-    /// The calls to each catalog.
+    /// The most calls to each catalog.
     pub calls: BTreeMap<CatalogId, usize>,
-    /// The rows that are read.
+    /// The most rows that are read.
     pub rows: usize,
-    /// The bytes of the answers.
+    /// The most bytes of all answers together.
     pub bytes: u64,
-    /// The effects of each capability, under the key `catalog:capability`.
+    /// The most effects of each capability, by `catalog:capability`.
     pub effects: BTreeMap<String, usize>,
 }
 
@@ -66,7 +66,7 @@ pub struct Bounds {
 pub struct PlanResult {
     /// The name of the result.
     pub label: String,
-    /// The step whose rows are the result.
+    /// The index of the step whose rows are the result.
     pub step: usize,
 }
 
@@ -74,9 +74,9 @@ pub struct PlanResult {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// It only reads, within the session's limits.
+    /// The plan only reads, within the limits of the session.
     Ok,
-    /// It changes something, or makes more calls than may run without a review.
+    /// The plan has effects, or makes more calls than are allowed without a review.
     Review,
 }
 
@@ -84,14 +84,14 @@ pub enum Verdict {
 pub fn plan(checked: &Checked, limits: &Limits) -> Plan {
     let nodes: Vec<context::NodeView<'_>> = checked.nodes().iter().map(context::NodeView::from).collect();
     let is_effect = |at: &usize| matches!(nodes[*at].kind, StepKind::Effect { .. });
-    // Effects are roots too: an effect happens whether or not a result shows it.
+    // Effects are roots too, because an effect must happen even if no result shows it.
     let effect_roots = (0..nodes.len()).filter(is_effect).map(|at| (at, needs::RequiredFields::Nothing));
     let result_roots = checked.returns().iter().map(|r| (r.node.0, needs::RequiredFields::Columns));
     let roots: Vec<(usize, needs::RequiredFields<'_>)> = effect_roots.chain(result_roots).collect();
     let context = context::PlanContext { catalogs: checked.catalogs(), limits };
     let lower::LoweredPlan { mut steps, roots, catalogs_used } =
-        lower::lower(context, &nodes, &roots, &BTreeMap::new());
-    // The roots of the results stand behind those of the effects.
+        lower::lower_to_steps(context, &nodes, &roots, &BTreeMap::new());
+    // The roots of the effects come first, followed by the roots of the results.
     let first_result = roots.len() - checked.returns().len();
     let returns: Vec<PlanResult> = checked
         .returns()
@@ -104,14 +104,14 @@ pub fn plan(checked: &Checked, limits: &Limits) -> Plan {
         .collect();
     let catalogs: Vec<(CatalogId, Digest)> =
         catalogs_used.into_iter().filter_map(|id| Some((id.clone(), checked.catalogs().get(&id)?.digest()))).collect();
-    let digest = digest(&steps, &returns, &catalogs);
-    let (verdict, warnings) = verdict::verdict(context, &steps, &returns);
-    let bounds = bounds(&steps, limits);
+    let digest = compute_digest(&steps, &returns, &catalogs);
+    let (verdict, warnings) = verdict::decide_verdict(context, &steps, &returns);
+    let bounds = sum_bounds(&steps, limits);
     Plan { steps, returns, catalogs, digest, verdict, bounds, warnings }
 }
 
-/// Adds a projection if the rows of a result carry fields that were read on the way. A result shows only the columns
-/// that the program gave it. Returns the number of the result's step.
+/// Adds a projection if the rows of a result contain more fields than the program asked for. Returns the index of the
+/// step with the final rows.
 fn project_declared_columns(steps: &mut Vec<Step>, at: usize, checked: &Checked, node: usize) -> usize {
     let (Some(step), Some(node)) = (steps.get(at), checked.nodes().get(node)) else { return at };
     if step.columns.len() <= node.rows.columns.len() {
@@ -136,7 +136,7 @@ fn project_declared_columns(steps: &mut Vec<Step>, at: usize, checked: &Checked,
 }
 
 /// Adds up the bounds of the steps.
-fn bounds(steps: &[Step], limits: &Limits) -> Bounds {
+fn sum_bounds(steps: &[Step], limits: &Limits) -> Bounds {
     let mut bounds = Bounds::default();
     for step in steps.iter().filter(|s| s.kind.calls_api()) {
         add_calls(&mut bounds, step, 1);
@@ -150,8 +150,7 @@ fn bounds(steps: &[Step], limits: &Limits) -> Bounds {
     bounds
 }
 
-/// Adds the calls of a step. They go to the catalog of the step, except those of a read for each row, which go to the
-/// catalogs of its own steps.
+/// Adds the calls of a step to its catalog. The calls of a read per row are added to the catalogs of its inner steps.
 fn add_calls(bounds: &mut Bounds, step: &Step, times: usize) {
     let mut own_calls = step.calls.saturating_mul(times);
     let rows = match &step.kind {
@@ -159,7 +158,7 @@ fn add_calls(bounds: &mut Bounds, step: &Step, times: usize) {
         StepKind::Effect { .. } => times.saturating_mul(step.effects),
         _ => 0,
     };
-    for inner in step.kind.values().flat_map(reads_in) {
+    for inner in step.kind.values().flat_map(inner_steps_in) {
         own_calls = own_calls.saturating_sub(inner.calls.saturating_mul(rows));
         add_calls(bounds, inner, rows);
     }
@@ -173,24 +172,25 @@ fn add_calls(bounds: &mut Bounds, step: &Step, times: usize) {
     }
 }
 
-/// Lists the steps of the reads for each row in a value.
-fn reads_in(value: &Expr) -> Vec<&Step> {
+/// Lists the steps of the reads per row in a value.
+fn inner_steps_in(value: &Expr) -> Vec<&Step> {
     match value {
         Expr::Read { steps, .. } => steps.iter().collect(),
-        Expr::List(items) => items.iter().flat_map(reads_in).collect(),
-        Expr::Object(pairs) => pairs.iter().flat_map(|(_, item)| reads_in(item)).collect(),
+        Expr::List(items) => items.iter().flat_map(inner_steps_in).collect(),
+        Expr::Object(pairs) => pairs.iter().flat_map(|(_, item)| inner_steps_in(item)).collect(),
         _ => Vec::new(),
     }
 }
 
-/// Computes the digest over the steps, their edges and order, the results and the catalogs. Labels, descriptions,
-/// bounds and columns are left out: the first two are only shown, and the others follow from the steps, the catalogs
-/// and the limits.
-fn digest(steps: &[Step], returns: &[PlanResult], catalogs: &[(CatalogId, Digest)]) -> Digest {
+/// Computes the digest of the steps, their dependencies and order, the results and the catalogs. Labels and
+/// descriptions are left out because they are only shown. Bounds and columns are left out because they follow from the
+/// steps, the catalogs and the limits.
+fn compute_digest(steps: &[Step], returns: &[PlanResult], catalogs: &[(CatalogId, Digest)]) -> Digest {
     let mut text = Vec::with_capacity(256 * steps.len() + 256);
     for step in steps {
-        let plain = step.kind.values().all(has_one_spelling);
-        let kind = if plain { Cow::Borrowed(&step.kind) } else { Cow::Owned(normalized(&step.kind)) };
+        let has_one_spelling_only = step.kind.values().all(has_one_spelling);
+        let kind =
+            if has_one_spelling_only { Cow::Borrowed(&step.kind) } else { Cow::Owned(normalize_step_kind(&step.kind)) };
         append_json(&mut text, &(kind, &step.of, step.after));
     }
     let returns: Vec<usize> = returns.iter().map(|r| r.step).collect();
@@ -198,8 +198,8 @@ fn digest(steps: &[Step], returns: &[PlanResult], catalogs: &[(CatalogId, Digest
     Digest::of(&text)
 }
 
-/// Appends a part of the plan as JSON and a line break. Serializing a plan cannot fail; if it did, `null` would stand
-/// for the part.
+/// Appends a part of the plan as JSON with a line break. Serialization of a plan cannot fail; if it did, the part
+/// would be written as `null`.
 fn append_json(text: &mut Vec<u8>, part: &impl Serialize) {
     if serde_json::to_writer(&mut *text, part).is_err() {
         text.extend_from_slice(b"null");
@@ -207,7 +207,7 @@ fn append_json(text: &mut Vec<u8>, part: &impl Serialize) {
     text.push(b'\n');
 }
 
-/// Returns whether a value has only one spelling in JSON and holds nothing that the digest leaves out. Such values are
+/// Returns whether a value has only one JSON form and contains nothing that the digest leaves out. Such a value is
 /// hashed without a copy.
 fn has_one_spelling(value: &Expr) -> bool {
     match value {
@@ -217,8 +217,8 @@ fn has_one_spelling(value: &Expr) -> bool {
     }
 }
 
-/// Returns a step without the parts that the digest leaves out, and with the keys of objects in one order.
-fn normalized(kind: &StepKind) -> StepKind {
+/// Returns an operation without the parts that the digest leaves out, and with the keys of objects in canonical order.
+fn normalize_step_kind(kind: &StepKind) -> StepKind {
     let mut kind = kind.clone();
     match &mut kind {
         StepKind::Query { args, .. }
@@ -241,7 +241,7 @@ fn normalize_value(value: &mut Expr) {
         }
         Expr::Read { steps, .. } => {
             for step in steps {
-                step.kind = normalized(&step.kind);
+                step.kind = normalize_step_kind(&step.kind);
                 step.label = None;
                 step.description = None;
                 step.columns = Arc::default();
@@ -253,7 +253,7 @@ fn normalize_value(value: &mut Expr) {
     }
 }
 
-/// Returns the name of a step: its label, the result that it is, or its number.
+/// Returns the name of a step: its label, the name of the result that it makes, or its number.
 fn step_name(steps: &[Step], returns: &[PlanResult], at: usize) -> String {
     let label = steps.get(at).and_then(|step| step.label.as_ref().map(ToString::to_string));
     let result_label = || returns.iter().find(|r| r.step == at).map(|r| r.label.clone());

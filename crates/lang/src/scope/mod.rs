@@ -1,5 +1,6 @@
-//! Resolves the names and symbols of a session: `e1`, `Ticket`, `demo:Ticket`, `p7`, `state`, `r2`, `comments`.
-//! Invariant: a symbol keeps its meaning for the life of the session. A program can only name what is in the scope.
+//! Resolves the names and symbols of a session, such as `e1`, `Ticket`, `demo:Ticket`, `p7`, `state`, `r2` and
+//! `comments`.
+//! Invariant: a symbol keeps its meaning for the life of the session. A program can only name what the scope contains.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,18 +11,19 @@ use smol_str::SmolStr;
 
 use crate::syntax::tree::EntityName;
 
-/// The names that a program may use. `teach` builds the scope from the session's ledger.
+/// The names that a program may use. Crate `teach` builds the scope from the session's ledger.
 #[derive(Debug, Clone, Default)]
 pub struct Scope {
     /// The entities that the session was taught, in the order of their symbols.
     pub entities: Vec<ExposedEntity>,
-    /// The slots that `p1`, `p2` and so on name. In one catalog, a slot has the same name and type everywhere.
+    /// The slots that the symbols `p1`, `p2` and so on mean. Within one catalog, a slot has one name and one type
+    /// everywhere.
     pub slots: SlotSymbols,
-    /// The moment that `now` means: the time at which the program is planned.
+    /// The moment that `now` means, which is the time at which the program is planned.
     pub now: Option<base::Timestamp>,
-    /// The slot that handles of this session begin with.
-    pub slot: Option<base::Slot>,
-    /// The catalogs that the caller could be taught, for a correction when a program names an entity that was not
+    /// The session slot (`s0`, `s1`) with which the handles of this session begin.
+    pub session_slot: Option<base::Slot>,
+    /// The catalogs that this caller may be taught from. Corrections use it for entities that the session was not
     /// taught.
     pub registry: Option<Arc<Registry>>,
 }
@@ -29,24 +31,24 @@ pub struct Scope {
 /// An entity that the session was taught.
 #[derive(Debug, Clone)]
 pub struct ExposedEntity {
-    /// Its symbol, such as `e1`.
+    /// The symbol of the entity, such as `e1`.
     pub symbol: String,
-    /// The catalog that the session pinned.
+    /// The pinned catalog that declares the entity.
     pub catalog: Arc<Catalog>,
-    /// Its name in the catalog.
+    /// The name of the entity in the catalog.
     pub entity: String,
-    /// The relations whose target is exposed, too: symbol to the relation's name.
+    /// The taught relations, from symbol to relation name. The target of each relation was taught as well.
     pub relations: BTreeMap<String, String>,
-    /// The methods that the session may call on it: symbol to the capability's name.
+    /// The taught methods, from symbol to capability name.
     pub methods: BTreeMap<String, String>,
 }
 
-/// The slots of the session. `p1` is the first. They are a list and no map, because the session of a large API has
-/// thousands and a program looks up a few.
+/// The slots of the session, where `p1` is the first. This is a list rather than a map, because a session with a large
+/// API has thousands of slots and a program looks up a few.
 #[derive(Debug, Clone, Default)]
 pub struct SlotSymbols(Vec<SlotMeaning>);
 
-/// The slot that a symbol names.
+/// The slot that a symbol such as `p7` means.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SlotMeaning {
     pub catalog: base::CatalogId,
@@ -54,7 +56,7 @@ pub struct SlotMeaning {
 }
 
 impl SlotSymbols {
-    /// Returns the slot of a symbol.
+    /// Returns the slot that a symbol means.
     pub fn get(&self, symbol: &str) -> Option<&SlotMeaning> {
         let digits = symbol.strip_prefix('p').filter(|digits| !digits.starts_with(['0', '+']))?;
         self.0.get(digits.parse::<usize>().ok()?.checked_sub(1)?)
@@ -65,7 +67,7 @@ impl SlotSymbols {
         self.0.iter().zip(1..).map(|(meaning, n)| (format!("p{n}"), meaning))
     }
 
-    /// Returns the first symbol of a name in a catalog.
+    /// Returns the first symbol of a slot name in a catalog.
     fn symbol(&self, catalog: &Catalog, name: &str) -> Option<String> {
         let at = self.0.iter().position(|m| m.name == name && m.catalog == catalog.id)?;
         Some(format!("p{}", at + 1))
@@ -78,7 +80,7 @@ impl FromIterator<SlotMeaning> for SlotSymbols {
     }
 }
 
-/// The kind of names that an author used, which corrections use, too.
+/// The kind of names that the author used. Corrections use the same kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NameStyle {
     /// Symbols, such as `e1` and `p3`.
@@ -88,24 +90,24 @@ pub enum NameStyle {
 }
 
 impl NameStyle {
-    /// Returns the style that a name was written in.
+    /// Returns the style of a written name.
     pub(crate) fn of(text: &str) -> Self {
         if looks_like_symbol(text) { NameStyle::Symbols } else { NameStyle::Names }
     }
 }
 
-/// The reason why a name is not an entity of the scope.
+/// The reason why a name does not resolve to an entity of the scope.
 #[derive(Debug, PartialEq, Eq)]
 pub enum EntityLookupError {
-    /// No entity has the name. Similar names are given in the author's style.
+    /// No entity has the name. The list has similar names in the author's style.
     Unknown(Vec<String>),
-    /// Several catalogs have it. The qualified names are given.
+    /// Several catalogs have an entity of this name. The list has their qualified names.
     Ambiguous(Vec<String>),
-    /// The session was not taught the entity, and these catalogs have it.
+    /// The session was not taught the entity. The list has the catalogs that declare it.
     UntaughtEntity(Vec<UntaughtEntity>),
 }
 
-/// An entity that a seed would add.
+/// An entity that the session does not know but that a seed would add.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UntaughtEntity {
     pub catalog: base::CatalogId,
@@ -113,12 +115,12 @@ pub struct UntaughtEntity {
 }
 
 impl ExposedEntity {
-    /// Returns the catalog's description of the entity. An exposed entity is always in its catalog.
+    /// Returns the catalog's definition of the entity. The catalog of an exposed entity always declares it.
     pub fn definition(&self) -> Option<&Entity> {
         self.catalog.entity(&self.entity)
     }
 
-    /// Returns the symbol or the name of the entity.
+    /// Returns the symbol or the name of the entity, depending on the style.
     pub fn styled_name(&self, style: NameStyle) -> &str {
         match style {
             NameStyle::Symbols => &self.symbol,
@@ -128,11 +130,11 @@ impl ExposedEntity {
 }
 
 impl Scope {
-    /// Finds the entity of a name or a symbol, in any case if only one entity is meant.
+    /// Finds the entity of a name or symbol. The case of a name is ignored if only one entity matches.
     pub fn entity(&self, name: &EntityName) -> Result<&ExposedEntity, EntityLookupError> {
         let wanted = name.name.text.as_str();
-        // The number of a symbol is the position of its entity, unless an entity before it is hidden from this caller.
-        // The common case needs no search.
+        // The number in a symbol is the position of the entity, except if an earlier entity is hidden from this
+        // caller. Checking the position first avoids a search in the common case.
         let number = wanted.strip_prefix('e').and_then(|n| n.parse::<usize>().ok()).filter(|_| name.catalog.is_none());
         if let Some(exposed) = number.and_then(|n| self.entities.get(n.wrapping_sub(1))).filter(|e| e.symbol == wanted)
         {
@@ -147,23 +149,25 @@ impl Scope {
         let has_name = |e: &&ExposedEntity| e.symbol == wanted || e.entity == wanted;
         let mut matches = self.entities.iter().filter(in_catalog).filter(has_name);
         match (matches.next(), matches.next()) {
-            (Some(only), None) => Ok(only),
-            (Some(_), Some(_)) => Err(EntityLookupError::Ambiguous(self.qualified(wanted))),
+            (Some(only_item), None) => Ok(only_item),
+            (Some(_), Some(_)) => Err(EntityLookupError::Ambiguous(self.list_qualified_names(wanted))),
             (None, _) => {
-                let alike = |e: &&ExposedEntity| e.entity.eq_ignore_ascii_case(wanted);
-                only(self.entities.iter().filter(in_catalog).filter(alike)).ok_or_else(|| match self.untaught(name) {
-                    none if none.is_empty() => EntityLookupError::Unknown(self.near_entities(wanted)),
-                    matches => EntityLookupError::UntaughtEntity(matches),
+                let in_other_case = |e: &&ExposedEntity| e.entity.eq_ignore_ascii_case(wanted);
+                only_item(self.entities.iter().filter(in_catalog).filter(in_other_case)).ok_or_else(|| {
+                    match self.find_untaught_entities(name) {
+                        none if none.is_empty() => EntityLookupError::Unknown(self.list_similar_entities(wanted)),
+                        matches => EntityLookupError::UntaughtEntity(matches),
+                    }
                 })
             }
         }
     }
 
-    /// Finds the catalogs with an entity of that name, among those that the session pinned and those that it could pin.
-    fn untaught(&self, name: &EntityName) -> Vec<UntaughtEntity> {
+    /// Finds entities of that name in the catalogs that the session pinned or could pin.
+    fn find_untaught_entities(&self, name: &EntityName) -> Vec<UntaughtEntity> {
         let mut catalogs: BTreeMap<&base::CatalogId, &Catalog> = BTreeMap::new();
         for catalog in self.registry.iter().flat_map(|r| r.iter()).chain(self.entities.iter().map(|e| &e.catalog)) {
-            // The pinned version replaces the offered one, because a seed is taken from the pinned version.
+            // The pinned version replaces the offered version, because a seed is resolved in the pinned version.
             catalogs.insert(&catalog.id, catalog);
         }
         let is_catalog = |catalog: &&&Catalog| match &name.catalog {
@@ -184,14 +188,14 @@ impl Scope {
         }
     }
 
-    /// Lists the entities of a name with their catalogs and symbols.
-    fn qualified(&self, name: &str) -> Vec<String> {
+    /// Lists the entities of a name, with their catalogs and symbols.
+    fn list_qualified_names(&self, name: &str) -> Vec<String> {
         let entities = self.entities.iter().filter(|e| e.entity == name);
         entities.map(|e| format!("{}:{} ({})", e.catalog.id, e.entity, e.symbol)).collect()
     }
 
-    /// Lists the entities with a similar name, or a similar symbol.
-    fn near_entities(&self, wanted: &str) -> Vec<String> {
+    /// Lists the entities with a similar name or symbol.
+    fn list_similar_entities(&self, wanted: &str) -> Vec<String> {
         let symbolic = looks_like_symbol(wanted);
         let names: Vec<&str> =
             self.entities.iter().map(|e| if symbolic { e.symbol.as_str() } else { e.entity.as_str() }).collect();
@@ -203,9 +207,10 @@ impl Scope {
         self.entities.iter().find(|e| e.entity == entity && e.catalog.id == catalog.id)
     }
 
-    /// Returns the API's name of a slot in a catalog: that of a symbol such as `p7`, or the text itself.
+    /// Returns the API's name of a slot in a catalog. A symbol such as `p7` is resolved; another text is returned
+    /// unchanged.
     pub fn wire_name<'a>(&'a self, catalog: &Catalog, text: &'a str) -> &'a str {
-        // Nearly every slot is written by its name. The look-up of each took a twentieth of the time of checking.
+        // Most slots are written by name. Looking up every name took a twentieth of the time of checking.
         if !looks_like_symbol(text) {
             return text;
         }
@@ -215,34 +220,34 @@ impl Scope {
         }
     }
 
-    /// Finds a field of an entity, in any case if only one field is meant.
+    /// Finds a field of an entity. The case of the name is ignored if only one field matches.
     pub fn field<'a>(&self, exposed: &'a ExposedEntity, text: &str) -> Option<&'a Field> {
         let fields = &exposed.definition()?.fields;
         let name = self.wire_name(&exposed.catalog, text);
-        fields.get(name).or_else(|| only(fields.values().filter(|f| f.name.eq_ignore_ascii_case(name))))
+        fields.get(name).or_else(|| only_item(fields.values().filter(|f| f.name.eq_ignore_ascii_case(name))))
     }
 
-    /// Finds a relation that the session was taught, by its symbol or its name.
+    /// Finds a relation that the session was taught, by symbol or name.
     pub fn relation<'a>(&self, exposed: &'a ExposedEntity, text: &str) -> Option<&'a Relation> {
-        let written = exposed.relations.get(text).map_or(text, String::as_str);
-        let alike = || only(exposed.relations.values().filter(|r| r.eq_ignore_ascii_case(written)));
-        let taught = exposed.relations.values().find(|r| *r == written).or_else(alike)?;
+        let written_name = exposed.relations.get(text).map_or(text, String::as_str);
+        let in_other_case = || only_item(exposed.relations.values().filter(|r| r.eq_ignore_ascii_case(written_name)));
+        let taught = exposed.relations.values().find(|r| *r == written_name).or_else(in_other_case)?;
         exposed.definition()?.relations.get(taught)
     }
 
-    /// Finds a method that the session was taught, by its symbol, its capability's name, or that name without the
-    /// entity's. `-` and `_` are the same.
+    /// Finds a method that the session was taught, by its symbol, its capability name, or the capability name without
+    /// the entity name. `-` and `_` are equal.
     pub fn method<'a>(&self, exposed: &'a ExposedEntity, text: &str) -> Option<&'a Capability> {
         let capability = |name: &String| exposed.catalog.capability(name);
         if let Some(name) = exposed.methods.get(text) {
             return capability(name);
         }
         let taught = || exposed.methods.values().filter_map(capability);
-        only(taught().filter(|c| alike(&c.name, text)))
-            .or_else(|| only(taught().filter(|c| alike(c.method_name(), text))))
+        only_item(taught().filter(|c| method_names_equal(&c.name, text)))
+            .or_else(|| only_item(taught().filter(|c| method_names_equal(c.method_name(), text))))
     }
 
-    /// Returns the name of a method in the author's style: `m3` or `close`.
+    /// Returns the name of a method in the author's style, such as `m3` or `close`.
     pub fn styled_method(&self, exposed: &ExposedEntity, capability: &Capability, style: NameStyle) -> String {
         let symbol = exposed.methods.iter().find(|(_, name)| **name == capability.name).map(|(symbol, _)| symbol);
         match (style, symbol) {
@@ -251,7 +256,7 @@ impl Scope {
         }
     }
 
-    /// Finds a parameter by its slot, in any case if only one parameter is meant.
+    /// Finds the parameter of a slot name or symbol. The case of a name is ignored if only one parameter matches.
     pub fn param<'a>(
         &self,
         catalog: &Catalog,
@@ -260,12 +265,13 @@ impl Scope {
     ) -> Option<&'a Param> {
         let name = self.wire_name(catalog, text);
         let mut params = params.into_iter();
-        let alike = only(params.clone().filter(|p| p.name.eq_ignore_ascii_case(name)));
-        // If several differ in case only, the exact name decides.
-        alike.or_else(|| params.find(|p| p.name == name))
+        let in_other_case = only_item(params.clone().filter(|p| p.name.eq_ignore_ascii_case(name)));
+        // If several names differ only in case, the exact name decides.
+        in_other_case.or_else(|| params.find(|p| p.name == name))
     }
 
-    /// Returns the name of a slot in the author's style: `p3` or `state`. A slot without a symbol has its name in both.
+    /// Returns the name of a slot in the author's style, such as `p3` or `state`. A slot without a symbol is named in
+    /// both styles.
     pub fn styled_slot(&self, catalog: &Catalog, name: &str, style: NameStyle) -> String {
         let symbol = match style {
             NameStyle::Symbols => self.slots.symbol(catalog, name),
@@ -275,19 +281,19 @@ impl Scope {
     }
 }
 
-/// Returns the item if there is exactly one. A name in another case is accepted only if it can mean one thing.
-fn only<T>(mut matches: impl Iterator<Item = T>) -> Option<T> {
+/// Returns the only item, or `None` if there are several. It keeps a name in another case from resolving ambiguously.
+fn only_item<T>(mut matches: impl Iterator<Item = T>) -> Option<T> {
     let first = matches.next()?;
     matches.next().is_none().then_some(first)
 }
 
-/// Returns whether two names of methods are equal, in any case and with `-` and `_` the same.
-fn alike(one: &str, other: &str) -> bool {
-    let plain = |b: u8| if b == b'-' { b'_' } else { b.to_ascii_lowercase() };
-    one.len() == other.len() && one.bytes().map(plain).eq(other.bytes().map(plain))
+/// Returns whether two method names are equal, ignoring case and the difference between `-` and `_`.
+fn method_names_equal(one: &str, other: &str) -> bool {
+    let normalize = |b: u8| if b == b'-' { b'_' } else { b.to_ascii_lowercase() };
+    one.len() == other.len() && one.bytes().map(normalize).eq(other.bytes().map(normalize))
 }
 
-/// Returns whether a text looks like a symbol: `e1`, `m12`, `p3`, `r4`. A label must not.
+/// Returns whether a text looks like a symbol, such as `e1`, `m12`, `p3` or `r4`. Labels must not look like symbols.
 pub fn looks_like_symbol(text: &str) -> bool {
     let mut chars = text.chars();
     matches!(chars.next(), Some('e' | 'm' | 'p' | 'r' | 's'))

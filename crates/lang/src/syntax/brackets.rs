@@ -1,38 +1,39 @@
 //! Pairs each opening bracket with its closing bracket.
-//! Invariant: pairs nest and never cross. The work is one pass, however many brackets are left open.
+//! Invariant: pairs nest and never cross. The whole text is processed in one pass, however many brackets are unclosed.
 
 use super::token::{Token, TokenKind};
 
-/// The bracket pairs of a token list.
+/// The bracket pairs of a list of tokens.
 pub(super) struct BracketPairs {
-    /// For each token of the lexer: the index of the bracket that it is paired with.
+    /// The index of the partner of each lexer token that is a paired bracket.
     partners: Vec<Option<usize>>,
 }
 
-/// An opening bracket whose closer has not been read yet.
+/// An opening bracket whose closing bracket has not been read yet.
 #[derive(Clone, Copy)]
 struct OpenBracket {
-    /// The index of the opener in the lexer's tokens.
+    /// The index of the opening bracket in the lexer's tokens.
     index: usize,
-    /// The kind of closer that belongs to it.
+    /// The kind of closing bracket that matches.
     closer: TokenKind,
-    /// The number of the line on which it stands.
+    /// The number of the line that contains the opening bracket.
     line: usize,
-    /// The index of a closer of another kind that was probably meant for this opener.
+    /// The index of a closing bracket of another kind that was probably meant for this opening bracket.
     mismatched_closer: Option<usize>,
 }
 
 impl BracketPairs {
-    /// Pairs the brackets of `tokens`. A closer closes the nearest opener of its kind and leaves the openers inside
-    /// unclosed. If no bracket of its kind is open, it is taken for the closer of the innermost opener, provided that
-    /// the closer is on the opener's line or begins a line and that opener gets no closer of its own.
+    /// Pairs the brackets of `tokens`. A closing bracket closes the nearest open bracket of its kind, and open
+    /// brackets inside that pair stay unclosed. If no bracket of its kind is open, it may be a mistyped partner of the
+    /// innermost open bracket. That requires that it is on the line of the open bracket or begins a line, and that the
+    /// open bracket gets no partner of its own kind.
     pub(super) fn find(tokens: &[Token]) -> Self {
         let mut finder = PairFinder { partners: vec![None; tokens.len()], open: Vec::new(), open_counts: [0; 3] };
         let mut line = 0;
         let mut begins_line = true;
         for (index, token) in tokens.iter().enumerate() {
             if let Some(closer) = token.kind.closer() {
-                finder.open_counts[kind_index(closer)] += 1;
+                finder.open_counts[index_of_kind(closer)] += 1;
                 finder.open.push(OpenBracket { index, closer, line, mismatched_closer: None });
             } else if token.kind.is_closer() {
                 finder.close(token.kind, index, |opener| begins_line || opener.line == line);
@@ -46,7 +47,7 @@ impl BracketPairs {
         Self { partners: finder.partners }
     }
 
-    /// Returns the index of the bracket that the bracket at `index` is paired with.
+    /// Returns the index of the partner of the bracket at `index`.
     pub(super) fn partner(&self, index: usize) -> Option<usize> {
         self.partners.get(index).copied().flatten()
     }
@@ -54,28 +55,29 @@ impl BracketPairs {
 
 /// The state of the pass that pairs brackets.
 struct PairFinder {
-    /// The pairs found so far, as in [`BracketPairs`].
+    /// The pairs found so far, in the form of [`BracketPairs`].
     partners: Vec<Option<usize>>,
-    /// The openers that are still open, innermost last.
+    /// The brackets that are still open, the innermost last.
     open: Vec<OpenBracket>,
-    /// The number of open brackets of each kind. Without it, each closer that closes nothing would search all open
-    /// brackets.
+    /// The number of open brackets of each kind. Without the counts, each closing bracket without a partner would
+    /// cause a search through all open brackets.
     open_counts: [usize; 3],
 }
 
 impl PairFinder {
-    /// Handles a closer. `may_mean` decides whether a closer of another kind may be meant for the innermost opener.
-    fn close(&mut self, closer: TokenKind, index: usize, may_mean: impl Fn(&OpenBracket) -> bool) {
-        if self.open_counts[kind_index(closer)] == 0 {
+    /// Processes a closing bracket. `may_close` returns whether it may be a mistyped partner of the innermost open
+    /// bracket.
+    fn close(&mut self, closer: TokenKind, index: usize, may_close: impl Fn(&OpenBracket) -> bool) {
+        if self.open_counts[index_of_kind(closer)] == 0 {
             if let Some(opener) =
-                self.open.last_mut().filter(|opener| opener.mismatched_closer.is_none() && may_mean(opener))
+                self.open.last_mut().filter(|opener| opener.mismatched_closer.is_none() && may_close(opener))
             {
                 opener.mismatched_closer = Some(index);
             }
             return;
         }
         while let Some(opener) = self.open.pop() {
-            self.open_counts[kind_index(opener.closer)] -= 1;
+            self.open_counts[index_of_kind(opener.closer)] -= 1;
             if opener.closer == closer {
                 self.pair(opener.index, index);
                 return;
@@ -84,23 +86,26 @@ impl PairFinder {
         }
     }
 
-    /// Ends an opener that has no closer of its kind: a mismatched closer is taken for it, if there is one.
+    /// Ends an open bracket without a partner of its kind. Its mismatched closing bracket, if there is one, becomes
+    /// its partner.
     fn close_with_mismatch(&mut self, opener: OpenBracket) {
         if let Some(mismatched_closer) = opener.mismatched_closer {
             self.pair(opener.index, mismatched_closer);
         }
     }
 
+    /// Records that two brackets are partners.
     fn pair(&mut self, opener: usize, closer: usize) {
-        for (from, to) in [(opener, closer), (closer, opener)] {
-            if let Some(partner) = self.partners.get_mut(from) {
-                *partner = Some(to);
+        for (bracket, other) in [(opener, closer), (closer, opener)] {
+            if let Some(partner) = self.partners.get_mut(bracket) {
+                *partner = Some(other);
             }
         }
     }
 }
 
-fn kind_index(closer: TokenKind) -> usize {
+/// Returns the index in `open_counts` of a kind of closing bracket.
+fn index_of_kind(closer: TokenKind) -> usize {
     match closer {
         TokenKind::RightParen => 0,
         TokenKind::RightBracket => 1,

@@ -1,38 +1,38 @@
-//! Writes a program in its canonical form.
-//! Invariant: the written text parses to the same tree, and comments stay at their statements.
+//! Formats programs in the canonical form.
+//! Invariant: the formatted text parses to the same tree, and comments stay with their statements.
 
 use base::{Diagnostic, Limits, Span};
 
-use super::reports::quoted;
+use super::reports::quote_as_literal;
 use super::tree::{
     AggregateFunction, AggregateSpec, Arg, DOTS, DottedName, EntityName, Entry, HandleCall, HandleCallKind, Heredoc,
     Key, MethodArgs, Node, Operator, Part, PartKind, Pred, Primary, Program, Value, ValueKind,
 };
 
-/// A statement of more characters than this is continued on lines that begin with a dot.
+/// The longest statement in characters that is written on one line. A longer statement is split before its dots.
 const MAX_STATEMENT_CHARS: usize = 100;
 
-/// Writes each statement of a program on a line of its own. Comments are not in the tree, so they are lost.
+/// Formats each statement of a program on its own line. The tree has no comments, so the result has none.
 pub fn format(program: &Program) -> String {
     let mut out = String::new();
-    for (_, statement) in statements(program) {
+    for (_, statement) in format_statements(program) {
         out.push_str(&statement);
         out.push('\n');
     }
     out
 }
 
-/// Formats a text and keeps its comments. A text with errors is refused with its diagnostics. A statement that has a
-/// comment inside is left as it is, because the tree does not say where in the statement the comment stands.
+/// Formats a text and keeps its comments. Returns the diagnostics if the text has errors. A statement with a comment
+/// inside is not changed, because the tree does not contain the position of the comment.
 pub fn format_text(text: &str, limits: &Limits) -> Result<String, Vec<Diagnostic>> {
     let parsed = super::parse(text, limits);
     if parsed.diagnostics.iter().any(Diagnostic::is_error) {
         return Err(parsed.diagnostics);
     }
-    let comment_starts = comments_between_tokens(text);
+    let comment_starts = find_comments(text);
     let mut out = String::new();
     let mut end = 0;
-    for (span, statement) in statements(&parsed.program) {
+    for (span, statement) in format_statements(&parsed.program) {
         let before = text.get(end..span.start as usize).unwrap_or("");
         push_comments(before, end > 0, false, &mut out);
         end = span.end as usize;
@@ -44,8 +44,8 @@ pub fn format_text(text: &str, limits: &Limits) -> Result<String, Vec<Diagnostic
     Ok(out)
 }
 
-/// Returns the offsets at which comments begin. A `;;` inside of a token, such as a string, is not one.
-fn comments_between_tokens(text: &str) -> Vec<usize> {
+/// Returns the offsets of all comments. A `;;` inside a token, such as a string, is not a comment.
+fn find_comments(text: &str) -> Vec<usize> {
     let mut starts = Vec::new();
     let mut end = 0;
     for token in super::tokens(text) {
@@ -56,9 +56,9 @@ fn comments_between_tokens(text: &str) -> Vec<usize> {
     starts
 }
 
-/// Writes the comments of the text between two statements. A comment on the line of the statement before stays on that
-/// line; the others get lines of their own, and a blank line between them is kept. `follows_statement` says that a
-/// statement stands before the gap, `is_last` that none stands after it.
+/// Writes the comments in the gap between two statements. A comment on the line of the previous statement stays on
+/// that line. Other comments get their own lines, and one blank line between them is kept. `follows_statement` tells
+/// whether a statement precedes the gap, `is_last` whether no statement follows.
 fn push_comments(gap: &str, follows_statement: bool, is_last: bool, out: &mut String) {
     let mut lines = gap.split('\n');
     let comment = |line: &str| line.find(";;").map(|at| line[at..].trim_end().to_owned());
@@ -87,7 +87,7 @@ fn push_comments(gap: &str, follows_statement: bool, is_last: bool, out: &mut St
             out.push_str(&text);
             out.push('\n');
         } else {
-            // The last line of the gap is the one on which the next statement begins, so it is not a blank line.
+            // The next statement begins on the last line of the gap, so that line does not count as blank.
             blank |= line.trim().is_empty() && at + 1 < rest.len();
         }
     }
@@ -96,25 +96,25 @@ fn push_comments(gap: &str, follows_statement: bool, is_last: bool, out: &mut St
     }
 }
 
-/// Returns the span and the canonical text of each statement. All results are one statement.
-fn statements(program: &Program) -> Vec<(Span, String)> {
+/// Returns the span and the formatted text of each statement. The final results together are one statement.
+fn format_statements(program: &Program) -> Vec<(Span, String)> {
     let mut statements: Vec<(Span, String)> = Vec::new();
     for binding in &program.bindings {
         let mut out = SourceWriter::default();
-        out.add(&format!("{} = ", binding.label.text));
-        out.statement(&binding.node);
-        out.leave_block(None);
+        out.write(&format!("{} = ", binding.label.text));
+        out.write_statement(&binding.node);
+        out.end_heredoc(None);
         statements.push((binding.label.span.to(binding.node.span), out.text));
     }
     if let (Some(first), Some(last)) = (program.roots.first(), program.roots.last()) {
         let mut out = SourceWriter::default();
         for (at, root) in program.roots.iter().enumerate() {
             if at > 0 {
-                out.add(", ");
+                out.write(", ");
             }
-            out.statement(root);
+            out.write_statement(root);
         }
-        out.leave_block(None);
+        out.end_heredoc(None);
         statements.push((first.span.to(last.span), out.text));
     }
     statements
@@ -125,26 +125,27 @@ fn statements(program: &Program) -> Vec<(Span, String)> {
 struct SourceWriter {
     /// The text written so far.
     text: String,
-    /// The closers and commas that were written since the line that closes a heredoc. Nothing else may follow on that
-    /// line, so they are held back until the next character is known. `None` while no heredoc was just closed.
-    after_block: Option<String>,
+    /// The closing brackets and commas after the last line of a heredoc, or `None` elsewhere. Only such characters may
+    /// follow on that line, so they are held back until the next character shows where they belong.
+    text_after_heredoc: Option<String>,
 }
 
 impl SourceWriter {
-    fn add(&mut self, text: &str) {
+    /// Appends text. Closing brackets behind a heredoc are held back in `text_after_heredoc`.
+    fn write(&mut self, text: &str) {
         for c in text.chars() {
-            match self.after_block.as_mut() {
+            match self.text_after_heredoc.as_mut() {
                 Some(closers) if matches!(c, ')' | ']' | '}' | ',') => closers.push(c),
-                Some(_) => self.leave_block(Some(c)),
+                Some(_) => self.end_heredoc(Some(c)),
                 None => self.text.push(c),
             }
         }
     }
 
-    /// Ends the closing line of a heredoc before `next`. The text after a heredoc begins a new line. `[`, `{` and `<`
-    /// cannot begin a line, so the closers are moved to the new line in front of them.
-    fn leave_block(&mut self, next: Option<char>) {
-        let closers = self.after_block.take().unwrap_or_default();
+    /// Ends the last line of a heredoc before the character `next`. Text after a heredoc begins on a new line. Since
+    /// `[`, `{` and `<` cannot begin a line, held back brackets move to the new line before them.
+    fn end_heredoc(&mut self, next: Option<char>) {
+        let closers = self.text_after_heredoc.take().unwrap_or_default();
         match next {
             Some('[' | '{' | '<') if closers.is_empty() => self.text.push(' '),
             Some('[' | '{' | '<') => {
@@ -160,208 +161,215 @@ impl SourceWriter {
         self.text.extend(next.filter(|c| *c != ' '));
     }
 
-    /// Writes a statement on one line or, if that is too wide and it has several dotted parts, one dotted part a line.
-    fn statement(&mut self, node: &Node) {
+    /// Writes a statement on one line. If the line is too long and has several dotted parts, each dotted part gets its
+    /// own line.
+    fn write_statement(&mut self, node: &Node) {
         let start = self.text.len();
-        self.node(node);
+        self.write_node(node);
         let is_wide =
             self.text.get(start..).is_some_and(|s| s.chars().count() > MAX_STATEMENT_CHARS && !s.contains('\n'));
         let dotted = |part: &&Part| starts_with_dot(&part.kind);
         if is_wide && node.parts.iter().filter(dotted).count() > 1 {
             self.text.truncate(start);
-            self.primary(&node.primary);
+            self.write_primary(&node.primary);
             for part in &node.parts {
                 if starts_with_dot(&part.kind) {
-                    self.add("\n  ");
+                    self.write("\n  ");
                 }
-                self.part(&part.kind);
+                self.write_part(&part.kind);
             }
         }
     }
 
-    fn node(&mut self, node: &Node) {
-        self.primary(&node.primary);
+    fn write_node(&mut self, node: &Node) {
+        self.write_primary(&node.primary);
         for part in &node.parts {
-            self.part(&part.kind);
+            self.write_part(&part.kind);
         }
     }
 
-    fn primary(&mut self, primary: &Primary) {
+    fn write_primary(&mut self, primary: &Primary) {
         match primary {
-            Primary::Name(name) => self.entity(name),
+            Primary::Name(name) => self.write_entity_name(name),
             Primary::Get { entity, key } => {
-                self.entity(entity);
+                self.write_entity_name(entity);
                 match key {
                     Key::Unary(value) => {
-                        self.add("(");
-                        self.value(value);
-                        self.add(")");
+                        self.write("(");
+                        self.write_value(value);
+                        self.write(")");
                     }
-                    Key::Slots(slots) => self.list("(", slots, Self::arg, ")"),
+                    Key::Slots(slots) => self.write_list("(", slots, Self::write_arg, ")"),
                 }
             }
             Primary::Query { entity, preds } => {
-                self.entity(entity);
-                self.list("{", preds, Self::pred, "}");
+                self.write_entity_name(entity);
+                self.write_list("{", preds, Self::write_pred, "}");
             }
             Primary::Search { entity, text, preds } => {
-                self.entity(entity);
-                self.add("~");
-                self.value(text);
+                self.write_entity_name(entity);
+                self.write("~");
+                self.write_value(text);
                 if !preds.is_empty() {
-                    self.list("{", preds, Self::pred, "}");
+                    self.write_list("{", preds, Self::write_pred, "}");
                 }
             }
-            Primary::HandleCall(call) => self.handle_call(call),
-            Primary::List(values) => self.list("[", values, Self::value, "]"),
-            Primary::Text(block) => self.block(block),
-            Primary::Row(_) => self.add("_"),
+            Primary::HandleCall(call) => self.write_handle_call(call),
+            Primary::List(values) => self.write_list("[", values, Self::write_value, "]"),
+            Primary::Text(block) => self.write_heredoc(block),
+            Primary::Row(_) => self.write("_"),
             Primary::Error(_) => {}
         }
     }
 
-    fn part(&mut self, part: &PartKind) {
+    fn write_part(&mut self, part: &PartKind) {
         match part {
             PartKind::Follow { name, preds } => {
-                self.add(&format!(".{}", name.text));
+                self.write(&format!(".{}", name.text));
                 if let Some(preds) = preds {
-                    self.list("{", preds, Self::pred, "}");
+                    self.write_list("{", preds, Self::write_pred, "}");
                 }
             }
             PartKind::Back { entity, preds } => {
-                self.add(".^");
-                self.entity(entity);
+                self.write(".^");
+                self.write_entity_name(entity);
                 if !preds.is_empty() {
-                    self.list("{", preds, Self::pred, "}");
+                    self.write_list("{", preds, Self::write_pred, "}");
                 }
             }
             PartKind::Method { name, args } => {
-                self.add(&format!(".{}", name.text));
-                self.args(args);
+                self.write(&format!(".{}", name.text));
+                self.write_method_args(args);
             }
-            PartKind::Braces { preds } => self.list("{", preds, Self::pred, "}"),
-            PartKind::Limit { count } => self.list(".limit(", std::slice::from_ref(count), Self::value, ")"),
-            PartKind::PageSize { count } => self.list(".page_size(", std::slice::from_ref(count), Self::value, ")"),
+            PartKind::Braces { preds } => self.write_list("{", preds, Self::write_pred, "}"),
+            PartKind::Limit { count } => {
+                self.write_list(".limit(", std::slice::from_ref(count), Self::write_value, ")")
+            }
+            PartKind::PageSize { count } => {
+                self.write_list(".page_size(", std::slice::from_ref(count), Self::write_value, ")")
+            }
             PartKind::Sort { field, descending } => {
-                self.add(&format!(".sort({}{})", path(field), if *descending { ", desc" } else { "" }));
+                self.write(&format!(".sort({}{})", format_path(field), if *descending { ", desc" } else { "" }));
             }
-            PartKind::Filter { preds } => self.list(".filter{", preds, Self::pred, "}"),
-            PartKind::Aggregate { specs } => self.list(".aggregate(", specs, Self::spec, ")"),
+            PartKind::Filter { preds } => self.write_list(".filter{", preds, Self::write_pred, "}"),
+            PartKind::Aggregate { specs } => self.write_list(".aggregate(", specs, Self::write_aggregate_spec, ")"),
             PartKind::GroupBy { fields, specs } => {
-                let all = fields.iter().map(path).chain(specs.iter().map(spec));
-                self.add(&format!(".group_by({})", all.collect::<Vec<_>>().join(", ")));
+                let all = fields.iter().map(format_path).chain(specs.iter().map(format_aggregate_spec));
+                self.write(&format!(".group_by({})", all.collect::<Vec<_>>().join(", ")));
             }
-            PartKind::Distinct { fields } => self.list(".distinct(", fields, |out, f| out.add(&path(f)), ")"),
-            PartKind::First => self.add(".first()"),
-            PartKind::Last => self.add(".last()"),
-            PartKind::Singleton => self.add(".singleton()"),
-            PartKind::Project { fields } => self.list("[", fields, |out, f| out.add(&path(f)), "]"),
-            PartKind::Derive { object } => self.list(" => {", object, Self::entry, "}"),
+            PartKind::Distinct { fields } => {
+                self.write_list(".distinct(", fields, |out, f| out.write(&format_path(f)), ")")
+            }
+            PartKind::First => self.write(".first()"),
+            PartKind::Last => self.write(".last()"),
+            PartKind::Singleton => self.write(".singleton()"),
+            PartKind::Project { fields } => self.write_list("[", fields, |out, f| out.write(&format_path(f)), "]"),
+            PartKind::Derive { object } => self.write_list(" => {", object, Self::write_entry, "}"),
             PartKind::Each { effect } => {
-                self.add(" => ");
-                self.node(effect);
+                self.write(" => ");
+                self.write_node(effect);
             }
             PartKind::Template(block) => {
-                self.add(" ");
-                self.block(block);
+                self.write(" ");
+                self.write_heredoc(block);
             }
         }
     }
 
-    fn args(&mut self, args: &MethodArgs) {
+    fn write_method_args(&mut self, args: &MethodArgs) {
         match args {
-            MethodArgs::Slots(args) => self.list("(", args, Self::arg, ")"),
+            MethodArgs::Slots(args) => self.write_list("(", args, Self::write_arg, ")"),
             MethodArgs::Variant { name, args } => {
-                self.add(&format!("({}", name.text));
-                self.list("{", args, Self::arg, "}");
-                self.add(")");
+                self.write(&format!("({}", name.text));
+                self.write_list("{", args, Self::write_arg, "}");
+                self.write(")");
             }
         }
     }
 
-    fn value(&mut self, value: &Value) {
+    fn write_value(&mut self, value: &Value) {
         match &value.kind {
-            ValueKind::String(text) => self.add(&quoted(text)),
-            ValueKind::Number(text) => self.add(text),
-            ValueKind::Bool(truth) => self.add(if *truth { "true" } else { "false" }),
-            ValueKind::Null => self.add("null"),
-            ValueKind::Text(block) => self.block(block),
-            ValueKind::List(values) => self.list("[", values, Self::value, "]"),
-            ValueKind::Object(entries) => self.list("{", entries, Self::entry, "}"),
-            ValueKind::Node(node) => self.node(node),
-            ValueKind::Hole => self.add("$"),
+            ValueKind::String(text) => self.write(&quote_as_literal(text)),
+            ValueKind::Number(text) => self.write(text),
+            ValueKind::Bool(truth) => self.write(if *truth { "true" } else { "false" }),
+            ValueKind::Null => self.write("null"),
+            ValueKind::Text(block) => self.write_heredoc(block),
+            ValueKind::List(values) => self.write_list("[", values, Self::write_value, "]"),
+            ValueKind::Object(entries) => self.write_list("{", entries, Self::write_entry, "}"),
+            ValueKind::Node(node) => self.write_node(node),
+            ValueKind::Placeholder => self.write("$"),
             ValueKind::Error => {}
         }
     }
 
-    fn list<T>(&mut self, open: &str, items: &[T], mut item: impl FnMut(&mut Self, &T), close: &str) {
-        self.add(open);
+    fn write_list<T>(&mut self, open: &str, items: &[T], mut item: impl FnMut(&mut Self, &T), close: &str) {
+        self.write(open);
         for (at, spec) in items.iter().enumerate() {
             if at > 0 {
-                self.add(", ");
+                self.write(", ");
             }
             item(self, spec);
         }
-        self.add(close);
+        self.write(close);
     }
 
-    fn entity(&mut self, name: &EntityName) {
+    fn write_entity_name(&mut self, name: &EntityName) {
         if let Some(catalog) = &name.catalog {
-            self.add(&format!("{}:", catalog.text));
+            self.write(&format!("{}:", catalog.text));
         }
-        self.add(&name.name.text);
+        self.write(&name.name.text);
     }
 
-    fn handle_call(&mut self, call: &HandleCall) {
+    fn write_handle_call(&mut self, call: &HandleCall) {
         let kind = match call.kind {
             HandleCallKind::Page => "page",
             HandleCallKind::Wait => "wait",
             HandleCallKind::Cancel => "cancel",
         };
-        self.add(&format!("{kind}({}", call.handle.text));
+        self.write(&format!("{kind}({}", call.handle.text));
         if let Some(limit) = &call.limit {
-            self.add(", limit=");
-            self.value(limit);
+            self.write(", limit=");
+            self.write_value(limit);
         }
-        self.add(")");
+        self.write(")");
     }
 
-    /// Writes a heredoc. A text without a tag was written as a string and becomes one again.
-    fn block(&mut self, block: &Heredoc) {
+    /// Writes a heredoc. A heredoc without a tag was written as a string, and is written as a string again.
+    fn write_heredoc(&mut self, block: &Heredoc) {
         if block.tag.is_empty() {
-            self.add(&quoted(&block.body));
+            self.write(&quote_as_literal(&block.body));
             return;
         }
-        self.add(&format!("<<{}", block.tag));
+        self.write(&format!("<<{}", block.tag));
         self.text.push('\n');
         if !block.body.is_empty() {
             self.text.push_str(&block.body);
             self.text.push('\n');
         }
         self.text.push_str(&block.tag);
-        self.after_block = Some(String::new());
+        self.text_after_heredoc = Some(String::new());
     }
 
-    fn arg(&mut self, arg: &Arg) {
+    fn write_arg(&mut self, arg: &Arg) {
         if arg.is_dots() {
-            return self.add(DOTS);
+            return self.write(DOTS);
         }
-        self.add(&format!("{}=", arg.slot.text));
-        self.value(&arg.value);
+        self.write(&format!("{}=", arg.slot.text));
+        self.write_value(&arg.value);
     }
 
-    fn entry(&mut self, entry: &Entry) {
+    fn write_entry(&mut self, entry: &Entry) {
         let mut letters = entry.key.text.chars();
         let is_word = letters.next().is_some_and(|c| c.is_alphabetic() || c == '_')
             && letters.all(|c| c.is_alphanumeric() || c == '_');
-        let key = if is_word { entry.key.text.to_string() } else { quoted(&entry.key.text) };
-        self.add(&format!("{key}: "));
-        self.value(&entry.value);
+        let key = if is_word { entry.key.text.to_string() } else { quote_as_literal(&entry.key.text) };
+        self.write(&format!("{key}: "));
+        self.write_value(&entry.value);
     }
 
-    fn pred(&mut self, pred: &Pred) {
+    fn write_pred(&mut self, pred: &Pred) {
         if pred.is_dots() {
-            return self.add(DOTS);
+            return self.write(DOTS);
         }
         let op = match pred.op {
             Operator::Eq => "=",
@@ -372,16 +380,16 @@ impl SourceWriter {
             Operator::Ge => ">=",
             Operator::Like => "~",
         };
-        self.add(&format!("{}{op}", path(&pred.path)));
-        self.value(&pred.value);
+        self.write(&format!("{}{op}", format_path(&pred.path)));
+        self.write_value(&pred.value);
     }
 
-    fn spec(&mut self, aggregate: &AggregateSpec) {
-        self.add(&spec(aggregate));
+    fn write_aggregate_spec(&mut self, aggregate: &AggregateSpec) {
+        self.write(&format_aggregate_spec(aggregate));
     }
 }
 
-/// Returns whether a part can begin a continuation line.
+/// Returns whether a part starts with a dot, so that it can begin a line.
 fn starts_with_dot(part: &PartKind) -> bool {
     !matches!(
         part,
@@ -393,7 +401,7 @@ fn starts_with_dot(part: &PartKind) -> bool {
     )
 }
 
-fn spec(spec: &AggregateSpec) -> String {
+fn format_aggregate_spec(spec: &AggregateSpec) -> String {
     let function = match spec.function {
         AggregateFunction::Count => "count",
         AggregateFunction::Sum => "sum",
@@ -402,11 +410,11 @@ fn spec(spec: &AggregateSpec) -> String {
         AggregateFunction::Max => "max",
     };
     match &spec.field {
-        Some(field) => format!("{}={function}({})", spec.name.text, path(field)),
+        Some(field) => format!("{}={function}({})", spec.name.text, format_path(field)),
         None => format!("{}={function}", spec.name.text),
     }
 }
 
-fn path(path: &DottedName) -> String {
+fn format_path(path: &DottedName) -> String {
     path.names.iter().map(|name| name.text.as_str()).collect::<Vec<_>>().join(".")
 }

@@ -1,6 +1,6 @@
-//! Finds where bracket groups and statements end, before the parser reads a word.
-//! Invariant: groups nest. A `Newline` that remains ends a statement and stands in no closed group. Each mistake is
-//! reported once.
+//! Finds the ends of bracket groups and statements before the parser runs.
+//! Invariant: groups nest. A remaining `Newline` token ends a statement and is never inside a closed group. Each
+//! mistake is reported once.
 
 use base::{Diagnostic, Span};
 
@@ -10,24 +10,25 @@ use super::reports::Reports;
 use super::token::{Token, TokenKind};
 use crate::codes;
 
-/// The tokens as the parser reads them.
+/// The tokens and bracket groups that the parser reads.
 pub(super) struct Layout {
-    /// The tokens, with line breaks only where a statement ends. The last token is `End`.
+    /// The tokens. A line break is kept only where it ends a statement. The last token is `End`.
     pub tokens: Vec<Token>,
-    /// For each opener in `tokens`, at the same index: where its group ends.
+    /// The end of each group, at the index of its opening bracket in `tokens`.
     pub groups: Vec<GroupEnd>,
 }
 
 /// The end of a bracket group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct GroupEnd {
-    /// The index in the layout's tokens of the closer, or of the token before which the group ends.
+    /// The index of the closing bracket in the layout's tokens. For an unclosed group, the index of the first token
+    /// behind the group.
     pub at: usize,
-    /// Whether a closer stands at `at`. Otherwise the group ends before `at`.
+    /// Whether the token at `at` is the closing bracket of the group.
     pub closed: bool,
 }
 
-/// Removes the line breaks inside statements, finds the end of each group and reports unclosed and mismatched brackets.
+/// Removes line breaks inside statements, finds the end of each group, and reports unclosed and mismatched brackets.
 pub(super) fn lay_out(text: &str, lexed: &Lexed, reports: &mut Reports<'_>) -> Layout {
     let pairs = BracketPairs::find(&lexed.tokens);
     let layout = Layout { tokens: Vec::with_capacity(lexed.tokens.len() + 1), groups: Vec::new() };
@@ -37,17 +38,17 @@ pub(super) fn lay_out(text: &str, lexed: &Lexed, reports: &mut Reports<'_>) -> L
         match token.kind {
             TokenKind::Newline => {
                 let kind = |ahead: usize| lexed.tokens.get(lexer_index + ahead).map(|token| token.kind);
-                builder.newline(*token, kind(1), kind(2));
+                builder.handle_line_break(*token, kind(1), kind(2));
             }
-            kind if kind.closer().is_some() => builder.open(*token, lexer_index, partner),
+            kind if kind.closer().is_some() => builder.open_group(*token, lexer_index, partner),
             kind if kind.is_closer() => builder.close_group(*token, partner),
-            _ => builder.push(*token),
+            _ => builder.push_token(*token),
         }
     }
-    // An unclosed heredoc takes the rest of the text with the closers in it, so the groups that it leaves open are not
-    // the author's mistake.
+    // An unclosed heredoc contains the rest of the text with its closing brackets. The groups that are open before the
+    // heredoc are therefore not reported.
     builder.end_groups(|_| false, !lexed.rest_discarded);
-    builder.push(Token { kind: TokenKind::End, span: Span::new(text.len(), text.len()) });
+    builder.push_token(Token { kind: TokenKind::End, span: Span::new(text.len(), text.len()) });
     builder.layout
 }
 
@@ -55,31 +56,32 @@ pub(super) fn lay_out(text: &str, lexed: &Lexed, reports: &mut Reports<'_>) -> L
 struct LayoutBuilder<'t, 'l, 'r> {
     text: &'t str,
     layout: Layout,
-    /// The groups that are open, innermost last.
+    /// The groups that are open, the innermost last.
     open: Vec<OpenGroup>,
-    /// The number of groups in `open` that have a closer. While it is above zero, line breaks are ignored.
+    /// The number of groups in `open` that have a closing bracket. Line breaks are ignored while the number is
+    /// positive.
     open_with_closer: usize,
     reports: &'r mut Reports<'l>,
 }
 
 /// A group whose end has not been reached yet.
 struct OpenGroup {
-    /// The index of its opener in the layout's tokens.
+    /// The index of the opening bracket in the layout's tokens.
     at: usize,
-    /// The index of its opener in the lexer's tokens.
+    /// The index of the opening bracket in the lexer's tokens.
     lexer_index: usize,
-    /// The opener.
+    /// The token of the opening bracket.
     token: Token,
 }
 
 impl LayoutBuilder<'_, '_, '_> {
-    fn push(&mut self, token: Token) {
+    fn push_token(&mut self, token: Token) {
         self.layout.tokens.push(token);
         self.layout.groups.push(GroupEnd::default());
     }
 
-    /// Keeps the line break if it ends a statement. `next` and `second` are the two tokens after it.
-    fn newline(&mut self, token: Token, next: Option<TokenKind>, second: Option<TokenKind>) {
+    /// Keeps a line break if it ends a statement. `next` and `second` are the kinds of the two tokens after it.
+    fn handle_line_break(&mut self, token: Token, next: Option<TokenKind>, second: Option<TokenKind>) {
         use TokenKind::{Arrow, Back, Colon, Comma, Dot, Eq, Newline, Word};
         let continues = matches!(next, None | Some(Dot | Back | Arrow | Comma | Newline));
         let last = self.layout.tokens.last().map(|last| last.kind);
@@ -88,7 +90,7 @@ impl LayoutBuilder<'_, '_, '_> {
                 || last.is_operator()
                 || last.closer().is_some()
         });
-        // Outside of brackets, `name =` begins a statement even if the line before is unfinished.
+        // Outside brackets, `name =` begins a statement even if the previous line is incomplete.
         let begins_binding = self.open.is_empty()
             && next == Some(Word)
             && second == Some(Eq)
@@ -97,22 +99,22 @@ impl LayoutBuilder<'_, '_, '_> {
             return;
         }
         self.end_groups(|_| false, true);
-        self.push(token);
+        self.push_token(token);
     }
 
-    /// Opens the group of an opener. `closer` is the index of its closer in the lexer's tokens.
-    fn open(&mut self, token: Token, lexer_index: usize, closer: Option<usize>) {
+    /// Opens a group. `closer` is the index of its closing bracket in the lexer's tokens.
+    fn open_group(&mut self, token: Token, lexer_index: usize, closer: Option<usize>) {
         self.open_with_closer += usize::from(closer.is_some());
         self.open.push(OpenGroup { at: self.layout.tokens.len(), lexer_index, token });
-        self.push(token);
+        self.push_token(token);
     }
 
-    /// Closes the group of a closer, and reports the groups inside that have no closer. `opener` is the index of its
-    /// opener in the lexer's tokens.
+    /// Closes the group of a closing bracket, and reports unclosed groups inside it. `opener` is the index of the
+    /// opening bracket in the lexer's tokens.
     fn close_group(&mut self, token: Token, opener: Option<usize>) {
         let Some(lexer_index) = opener else {
             let message = format!("`{}` closes nothing; leave it out", token.kind);
-            self.reports.fix(Diagnostic::error(codes::UNEXPECTED, token.span, message), token.span, "");
+            self.reports.add_with_fix(Diagnostic::error(codes::UNEXPECTED, token.span, message), token.span, "");
             return;
         };
         self.end_groups(|opener| opener.lexer_index == lexer_index, true);
@@ -123,7 +125,7 @@ impl LayoutBuilder<'_, '_, '_> {
                 self.report_wrong_closer(&opener, token);
             }
         }
-        self.push(token);
+        self.push_token(token);
     }
 
     fn set_group_end(&mut self, opener: usize, closed: bool) {
@@ -133,7 +135,7 @@ impl LayoutBuilder<'_, '_, '_> {
         }
     }
 
-    /// Ends the open groups, innermost first, before the next token, down to the first for which `stays` is true.
+    /// Ends open groups before the next token, from the innermost outwards, until `stays` returns true for a group.
     fn end_groups(&mut self, stays: impl Fn(&OpenGroup) -> bool, report: bool) {
         let mut ended: Vec<Token> = Vec::new();
         while let Some(opener) = self.open.pop_if(|opener| !stays(opener)) {
@@ -142,12 +144,12 @@ impl LayoutBuilder<'_, '_, '_> {
         }
         let after = self.layout.tokens.last().map_or(0, |last| last.span.end as usize);
         let span = Span::new(after, after);
-        if !ended.is_empty() && report && self.reports.accepts(span) {
+        if !ended.is_empty() && report && self.reports.would_keep_error(span) {
             self.report_unclosed(&ended, span);
         }
     }
 
-    /// Reports openers without a closer, all at once.
+    /// Reports all given opening brackets as unclosed, in one diagnostic.
     fn report_unclosed(&mut self, openers: &[Token], span: Span) {
         let missing: String = openers.iter().filter_map(|opener| opener.kind.closer()?.spelling()).collect();
         let names: Vec<String> = openers.iter().take(3).map(|opener| self.describe_opener(*opener)).collect();
@@ -160,16 +162,20 @@ impl LayoutBuilder<'_, '_, '_> {
         if missing.len() > 64 {
             self.reports.add(diagnostic);
         } else {
-            self.reports.fix(diagnostic, span, &missing);
+            self.reports.add_with_fix(diagnostic, span, &missing);
         }
     }
 
     fn report_wrong_closer(&mut self, opener: &OpenGroup, token: Token) {
-        if self.reports.accepts(token.span) {
+        if self.reports.would_keep_error(token.span) {
             let name = self.describe_opener(opener.token);
             let right = opener.token.kind.closer().and_then(TokenKind::spelling).unwrap_or(")");
             let message = format!("{name} is closed with `{right}`, not with `{}`", token.span.of(self.text));
-            self.reports.fix(Diagnostic::error(codes::UNCLOSED_BRACKET, token.span, message), token.span, right);
+            self.reports.add_with_fix(
+                Diagnostic::error(codes::UNCLOSED_BRACKET, token.span, message),
+                token.span,
+                right,
+            );
         }
     }
 

@@ -1,7 +1,7 @@
-//! Turns program text into a tree: `lexer` makes tokens, `brackets` and `layout` find where groups and statements end,
-//! `parser` makes the tree, `outline` shows it, `format` writes it back as text.
-//! Invariant: every input yields a tree with spans and all its diagnostics. Time is linear in the length of the text,
-//! and depth is bounded.
+//! Parses program text to a syntax tree. `lexer` makes tokens, `brackets` and `layout` find the ends of groups and
+//! statements, `parser` makes the tree, `outline` prints the tree, and `format` writes the tree as program text.
+//! Invariant: every input results in a tree with spans and in all its diagnostics. The time is linear in the length of
+//! the text, and nesting is bounded.
 
 mod brackets;
 mod format;
@@ -24,19 +24,19 @@ pub use outline::outline;
 use reports::Reports;
 pub use token::{Token, TokenKind};
 
-/// The kind of text that is parsed.
+/// The kind of text to parse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ParseMode {
     /// A program that a model or a person wrote.
     Program,
-    /// A line of a teaching table. In it, `<<T` without a body is a place to fill.
+    /// A line of a taught table, which may contain placeholders such as `<<T` without a body.
     Taught,
 }
 
-/// The tree of a text, and its mistakes.
+/// The syntax tree of a text, and its diagnostics.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ParseOutput {
-    /// The tree, which is there even if the text has mistakes.
+    /// The tree. It exists even if the text has mistakes.
     pub program: tree::Program,
     /// The errors and notes, in the order of their positions.
     pub diagnostics: Vec<Diagnostic>,
@@ -47,19 +47,18 @@ pub fn parse(text: &str, limits: &Limits) -> ParseOutput {
     parse_counting_steps(text, ParseMode::Program, limits).0
 }
 
-/// Parses a line of a teaching table, in which places to fill may stand.
+/// Parses a line of a taught table. The line may contain placeholders.
 pub fn parse_taught(line: &str, limits: &Limits) -> ParseOutput {
     parse_counting_steps(line, ParseMode::Taught, limits).0
 }
 
-/// Returns the tokens of a program as the parser reads them: without comments, and with line breaks only where a
-/// statement ends.
+/// Returns the tokens that the parser reads: no comments, and a line break only where a statement ends.
 pub fn tokens(text: &str) -> Vec<Token> {
     let (layout, _) = scan(text, ParseMode::Program, &mut Reports::new(text));
     layout.tokens.into_iter().filter(|token| token.kind != TokenKind::End).collect()
 }
 
-/// Parses a text and counts the steps of work, which a test compares with the length of the text.
+/// Parses a text and counts the steps of work. A test compares the count with the length of the text.
 fn parse_counting_steps(text: &str, mode: ParseMode, limits: &Limits) -> (ParseOutput, usize) {
     let mut reports = Reports::new(text);
     if text.len() > limits.program_bytes {
@@ -68,7 +67,7 @@ fn parse_counting_steps(text: &str, mode: ParseMode, limits: &Limits) -> (ParseO
             text.len(),
             limits.program_bytes
         );
-        reports.error(codes::PROGRAM_TOO_LARGE, Span::default(), message);
+        reports.add_error(codes::PROGRAM_TOO_LARGE, Span::default(), message);
         let program = tree::Program { bindings: Vec::new(), roots: Vec::new() };
         return (ParseOutput { program, diagnostics: reports.finish() }, 0);
     }
@@ -77,7 +76,7 @@ fn parse_counting_steps(text: &str, mode: ParseMode, limits: &Limits) -> (ParseO
     (ParseOutput { program, diagnostics: reports.finish() }, scanned + parsed)
 }
 
-/// Lexes a text and lays its tokens out. Also returns the number of steps that the lexer took.
+/// Makes the tokens and the layout of a text. Also returns the number of steps that the lexer took.
 fn scan<'t>(text: &'t str, mode: ParseMode, reports: &mut Reports<'t>) -> (Layout, usize) {
     let lexed = lexer::lex(text, mode, reports);
     let layout = layout::lay_out(text, &lexed, reports);

@@ -1,11 +1,11 @@
-//! Tests of the parser that golden files cannot hold: the amount of work, and texts with unusual characters.
-//! Invariant: work is counted in steps (bytes looked at, tokens passed), never in time.
+//! Tests of the parser that golden files cannot express: the amount of work, and texts with unusual characters.
+//! Invariant: work is measured in steps (bytes read and tokens consumed), never in time.
 
 use base::Limits;
 
 use super::{ParseMode, ParseOutput, parse_counting_steps};
 
-fn steps(text: &str) -> usize {
+fn count_steps(text: &str) -> usize {
     let limits = Limits { statements: usize::MAX, program_bytes: usize::MAX, ..Limits::default() };
     let (parsed, steps) = parse_counting_steps(text, ParseMode::Program, &limits);
     assert!(parsed.diagnostics.len() <= 20);
@@ -16,8 +16,9 @@ fn parse(text: &str) -> ParseOutput {
     super::parse(text, &Limits::default())
 }
 
-/// Repeats `piece` until the text has at least `size` bytes. `#` in the piece becomes a number that differs each time.
-fn repeated(piece: &str, size: usize) -> String {
+/// Repeats `piece` until the text has at least `size` bytes. Each `#` in the piece is replaced by the number of the
+/// repetition.
+fn repeat_to_size(piece: &str, size: usize) -> String {
     let mut text = String::new();
     let mut number = 0;
     while text.len() < size {
@@ -27,8 +28,8 @@ fn repeated(piece: &str, size: usize) -> String {
     text
 }
 
-/// Pieces of text that, repeated, could make the lexer or the parser take more than linear time.
-const PIECES: &[&str] = &[
+/// Pieces of text whose repetition could make the lexer or the parser take more than linear time.
+const ADVERSARIAL_PIECES: &[&str] = &[
     "(",
     ")",
     "[",
@@ -162,33 +163,33 @@ const PIECES: &[&str] = &[
 
 #[test]
 fn work_grows_linearly_with_the_length_of_the_text() {
-    for piece in PIECES {
+    for piece in ADVERSARIAL_PIECES {
         let size = 4 * 1024;
-        let once = steps(&repeated(piece, size));
-        let twice = steps(&repeated(piece, 2 * size));
+        let once = count_steps(&repeat_to_size(piece, size));
+        let twice = count_steps(&repeat_to_size(piece, 2 * size));
         assert!(twice <= 2 * once + once / 4 + 200, "{piece:?}: {once} steps, then {twice}");
         assert!(once <= 16 * size + 200, "{piece:?}: {once} steps for {size} bytes");
     }
 }
 
 #[test]
-fn a_distant_closer_does_not_make_nearer_ones_costly() {
+fn a_distant_closing_bracket_keeps_the_work_linear() {
     let ends = ["\"x", "\" x", "=\"x", "'", "\nA\n", "\nA).x\n", ")", "}", "\"\"\"", "\u{201d}"];
-    for piece in PIECES {
+    for piece in ADVERSARIAL_PIECES {
         for end in ends {
             let blanks = " ".repeat(256);
-            let text = repeated(piece, 1024) + &blanks + end + &blanks + "y";
-            let steps = steps(&text);
+            let text = repeat_to_size(piece, 1024) + &blanks + end + &blanks + "y";
+            let steps = count_steps(&text);
             assert!(steps <= 16 * text.len(), "{piece:?} then {end:?}: {steps} steps for {} bytes", text.len());
         }
     }
 }
 
 #[test]
-fn the_largest_programs_are_read() {
+fn the_largest_programs_are_parsed() {
     for piece in ["(", "([{", "e1{p1=", "<<A", "<<A#\n", "\"", "\\\"\n", "'a", ";;", ";;\n", "a ", "x = e1{p1=\"a\"}\n"]
     {
-        let mut text = repeated(piece, 64 * 1024);
+        let mut text = repeat_to_size(piece, 64 * 1024);
         text.truncate(64 * 1024);
         let parsed = parse(&text);
         assert!(parsed.diagnostics.len() <= 20, "{piece:?}");
@@ -199,7 +200,7 @@ fn the_largest_programs_are_read() {
 fn a_setting_for_nesting_cannot_exhaust_the_stack() {
     let limits = Limits { nesting: usize::MAX, ..Limits::default() };
     for piece in ["[", "e1{p1=", "x=>{a:", "e1(", "e1.m1(a="] {
-        let text = repeated(piece, 60 * 1024);
+        let text = repeat_to_size(piece, 60 * 1024);
         let parsed = super::parse(&text, &limits);
         assert!(parsed.diagnostics.iter().any(|found| found.code == crate::codes::NESTED_TOO_DEEP), "{piece:?}");
     }

@@ -1,12 +1,12 @@
-//! The tokens of a program, which the lexer makes and the parser reads.
-//! Invariant: a token is a kind and a span. Its text is the text that the span covers, so nothing is stored twice.
+//! The tokens of a program. The lexer makes them, and the parser reads them.
+//! Invariant: a token consists of a kind and a span. The span determines the text, so the text is not stored again.
 
 use std::fmt;
 
 use base::Span;
 use serde::Serialize;
 
-/// A token of the text.
+/// A token of a program text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Token {
     pub kind: TokenKind,
@@ -17,22 +17,23 @@ pub struct Token {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TokenKind {
-    /// A name, a bare word or a date: `ticket-close`, `e1`, `now-7d`, `2026-01-01`.
+    /// A name, a bare word or a date, such as `ticket-close`, `e1`, `now-7d` or `2026-01-01`.
     Word,
     Number,
     String,
     /// A block of text `<<TAG … TAG`, from its opener to its closing tag.
     Heredoc,
-    /// A place to fill: `<<T` without a body, in a taught line.
-    Hole,
-    /// `$`
+    /// A placeholder in a taught line: `<<T` without a body.
+    #[serde(rename = "hole")]
+    Placeholder,
+    /// The placeholder `$`.
     Dollar,
-    /// The row of a `=>`: `_`.
+    /// `_`, the row of the nearest `=>`.
     Row,
-    /// `plasm://…`
+    /// A URI, such as `plasm://…`.
     Uri,
     Dot,
-    /// The step against the direction of a relation: `.^`.
+    /// `.^`, a step that follows a relation backwards.
     Back,
     Comma,
     Colon,
@@ -44,7 +45,7 @@ pub enum TokenKind {
     Gt,
     Ge,
     Tilde,
-    /// `=>`
+    /// `=>`, which does something for each row.
     Arrow,
     Minus,
     Plus,
@@ -55,16 +56,16 @@ pub enum TokenKind {
     RightBracket,
     LeftBrace,
     RightBrace,
-    /// The end of a statement. A line break inside of a statement is no token.
+    /// The end of a statement. A line break inside a statement makes no token.
     Newline,
-    /// A piece of text that the lexer could not read and has reported. It may stand where a value stands.
+    /// A piece of text that the lexer reported as invalid. The parser accepts it in place of a value.
     Bad,
     /// The end of the text.
     End,
 }
 
 impl TokenKind {
-    /// Returns the closer that belongs to this opener.
+    /// Returns the kind of closing bracket that matches an opening bracket, or `None` for another kind.
     pub(super) fn closer(self) -> Option<TokenKind> {
         match self {
             TokenKind::LeftParen => Some(TokenKind::RightParen),
@@ -78,13 +79,13 @@ impl TokenKind {
         matches!(self, TokenKind::RightParen | TokenKind::RightBracket | TokenKind::RightBrace)
     }
 
-    /// Returns whether this kind may stand between a slot and its value.
+    /// Returns whether this kind is an operator between a slot and its value.
     pub(super) fn is_operator(self) -> bool {
         use TokenKind::{Eq, Ge, Gt, Le, Lt, Ne, Tilde};
         matches!(self, Eq | Ne | Lt | Le | Gt | Ge | Tilde)
     }
 
-    /// Returns the text of a kind that is always spelled in the same way.
+    /// Returns the text of a kind that has only one spelling.
     pub(super) fn spelling(self) -> Option<&'static str> {
         Some(match self {
             TokenKind::Dollar => "$",
@@ -123,7 +124,7 @@ impl fmt::Display for TokenKind {
             TokenKind::Number => "number",
             TokenKind::String => "string",
             TokenKind::Heredoc => "heredoc",
-            TokenKind::Hole => "hole",
+            TokenKind::Placeholder => "hole",
             TokenKind::Uri => "uri",
             TokenKind::Newline => "newline",
             TokenKind::Bad => "bad",

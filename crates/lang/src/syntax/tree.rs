@@ -1,5 +1,5 @@
-//! The tree of a program, which the parser makes and the checker reads.
-//! Invariant: the tree says what was written and where, and nothing about its meaning. Every part has its span.
+//! The syntax tree of a program. The parser makes it, and the checker reads it.
+//! Invariant: the tree contains what was written and where, and no meaning. Every element has a span.
 
 use base::Span;
 use serde::Serialize;
@@ -10,8 +10,8 @@ use smol_str::SmolStr;
 pub struct Program {
     /// The statements `label = node`, in the order written.
     pub bindings: Vec<Binding>,
-    /// The nodes of the last statement, which are the results. Empty if the program only binds; its last binding is
-    /// then the result.
+    /// The expressions of the last statement, which are the results. If there are none, the last binding is the
+    /// result.
     pub roots: Vec<Node>,
 }
 
@@ -29,26 +29,26 @@ pub struct Name {
     pub span: Span,
 }
 
-/// The name of an entity, or any other name where an entity may stand: `Ticket`, `e1`, `tracker:Ticket`.
+/// The name of an entity, or another name in the place of an entity: `Ticket`, `e1`, `tracker:Ticket`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct EntityName {
-    /// The catalog before the colon, if one is written.
+    /// The name of the catalog before the colon, if there is one.
     pub catalog: Option<Name>,
     pub name: Name,
 }
 
 impl EntityName {
-    /// Returns the span from the catalog, if one is written, to the end of the name.
+    /// Returns the span from the catalog, if it is written, to the end of the name.
     pub(crate) fn span(&self) -> Span {
         self.catalog.as_ref().map_or(self.name.span, |catalog| catalog.span.to(self.name.span))
     }
 }
 
-/// An expression: a primary and the parts that are applied to it from left to right. A template or a `=>` may stand at
-/// the end.
+/// An expression, which is a primary and the parts that are applied to it from left to right. A template or a `=>` may
+/// be the last part.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Node {
-    /// The expression that the parts start from.
+    /// The beginning of the expression, which the parts are applied to.
     pub primary: Primary,
     /// The span of the primary.
     pub head: Span,
@@ -59,37 +59,37 @@ pub struct Node {
 /// The beginning of an expression.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub enum Primary {
-    /// A label, an entity to list or, in a value, a bare word. The checker decides which.
+    /// A label, an entity to list or, inside a value, a bare word. The checker decides which it is.
     Name(EntityName),
-    /// One row by its key: `e1(…)`.
+    /// One row that is selected by its key: `e1(…)`.
     Get { entity: EntityName, key: Key },
-    /// A list with filters: `e1{…}`.
+    /// A list of an entity with filters: `e1{…}`.
     Query { entity: EntityName, preds: Vec<Pred> },
-    /// A search with filters: `e1~"text"{…}`.
+    /// A search of an entity with filters: `e1~"text"{…}`.
     Search { entity: EntityName, text: Box<Value>, preds: Vec<Pred> },
-    /// The use of a handle of an earlier run: `page(…)`, `wait(…)`, `cancel(…)`.
+    /// A use of the handle of an earlier run: `page(…)`, `wait(…)`, `cancel(…)`.
     HandleCall(HandleCall),
-    /// Literals as rows: `[a, b]`.
+    /// Literals that become rows: `[a, b]`.
     List(Vec<Value>),
-    /// A block of text that is bound to a name.
+    /// A block of text, which becomes one row.
     Text(Heredoc),
-    /// The row of a `=>`: `_`.
+    /// `_`, the row of the nearest `=>`.
     Row(Span),
-    /// A piece of text that could not be parsed. A diagnostic says why.
+    /// A piece of text that could not be parsed. A diagnostic explains the reason.
     Error(Span),
 }
 
-/// The key of an entity's row.
+/// The key that selects a row of an entity.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub enum Key {
-    /// A key of one part, without its name: `e1("OPS")`.
+    /// A key of one part, written without its name: `e1("OPS")`.
     Unary(Box<Value>),
     /// A key whose parts are named: `e1(p1="OPS", p2=7)`.
     Slots(Vec<Arg>),
 }
 
-/// The text `..`, which stands as a slot for the leading slots of a key that a table has spelled out before. No name
-/// can be written in this way.
+/// The text `..`, which a taught table writes in place of the leading slots of a key that it spelled out earlier. It
+/// cannot be confused with a name, because names contain no dots.
 pub const DOTS: &str = "..";
 
 /// An argument `slot = value`.
@@ -136,11 +136,11 @@ pub enum Operator {
     Le,
     Gt,
     Ge,
-    /// `~`
+    /// `~`, which means that a text contains the value.
     Like,
 }
 
-/// A path of names, such as `p13.p27`. It is never empty.
+/// A path of names, such as `p13.p27`. It has at least one name.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DottedName {
     pub names: Vec<Name>,
@@ -156,7 +156,7 @@ impl DottedName {
     }
 }
 
-/// An operation that is applied to the expression before it. Its span starts at its `.`, `[`, `=>` or `<<`.
+/// An operation that is applied to the expression before it. The span starts at the `.`, `[`, `=>` or `<<`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Part {
     pub kind: PartKind,
@@ -166,22 +166,22 @@ pub struct Part {
 /// The operation of a part.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub enum PartKind {
-    /// A relation, or a field: `.name` or `.name{…}`.
+    /// A relation or a field: `.name` or `.name{…}`.
     Follow {
         name: Name,
         preds: Option<Vec<Pred>>,
     },
-    /// The step against the direction of a relation: `.^Entity{…}`.
+    /// A step that follows a relation backwards: `.^Entity{…}`.
     Back {
         entity: EntityName,
         preds: Vec<Pred>,
     },
-    /// A method call: `.name(…)` with a name that is not one of the postfixes below.
+    /// A method call `.name(…)`, whose name is not one of the postfixes below.
     Method {
         name: Name,
         args: MethodArgs,
     },
-    /// Braces where none belong: `label{…}` or `.limit(3){…}`. They are kept so that the checker can suggest
+    /// Misplaced braces, such as `label{…}` or `.limit(3){…}`. They are kept so that the checker can suggest
     /// `.filter{…}`.
     Braces {
         preds: Vec<Pred>,
@@ -212,7 +212,7 @@ pub enum PartKind {
     First,
     Last,
     Singleton,
-    /// A projection: `[p1, p4]`.
+    /// A projection to some columns: `[p1, p4]`.
     Project {
         fields: Vec<DottedName>,
     },
@@ -224,25 +224,25 @@ pub enum PartKind {
     Each {
         effect: Box<Node>,
     },
-    /// A template over the rows: `<<TAG … TAG` after them.
+    /// A template that is rendered with the rows: `<<TAG … TAG`.
     Template(Heredoc),
 }
 
 /// The arguments of a method call.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub enum MethodArgs {
-    /// `slot=value` arguments.
+    /// Arguments of the form `slot=value`.
     Slots(Vec<Arg>),
     /// One arm of a tagged union: `Name{slot=value}`.
     Variant { name: Name, args: Vec<Arg> },
 }
 
-/// An aggregate with the name of its result: `name=count`, `total=sum(p4)`.
+/// An aggregate and the name of its result, such as `name=count` or `total=sum(p4)`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AggregateSpec {
     pub name: Name,
     pub function: AggregateFunction,
-    /// The slot in the parentheses. `count` has none.
+    /// The slot in the parentheses. `count` needs none.
     pub field: Option<DottedName>,
 }
 
@@ -270,11 +270,11 @@ pub struct Value {
     pub span: Span,
 }
 
-/// The form of a value.
+/// The kind of a value, with its content.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub enum ValueKind {
     String(String),
-    /// A number as written. The checker reads it as the type that the slot wants.
+    /// A number as written. The checker converts it to the type of the slot.
     Number(String),
     Bool(bool),
     Null,
@@ -283,28 +283,29 @@ pub enum ValueKind {
     Object(Vec<Entry>),
     /// A bare word, a label, a path from a label, `_.p1`, a reference `e1(…)`, or a whole read.
     Node(Box<Node>),
-    /// A place to fill: `$` or `<<T`. Only a taught line may have one.
-    Hole,
-    /// A value that could not be parsed. A diagnostic says why.
+    /// A placeholder: `$` or `<<T`. Only a taught line may contain one.
+    #[serde(rename = "Hole")]
+    Placeholder,
+    /// A value that could not be parsed. A diagnostic explains the reason.
     Error,
 }
 
 /// A block of text, or a string in the place of one.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Heredoc {
-    /// The tag that opens and closes the block. Empty if the text was written as a string.
+    /// The tag that opens and closes the block. It is empty if the text was written as a string.
     pub tag: String,
     /// The text without the line break before the closing line.
     pub body: String,
     pub span: Span,
 }
 
-/// The use of a handle: `page(s0_pg1, limit=50)`.
+/// A use of a handle, such as `page(s0_pg1, limit=50)`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct HandleCall {
     pub kind: HandleCallKind,
     pub handle: Name,
-    /// The number of rows to read. Only `page` takes one.
+    /// The number of rows to read. Only `page` accepts one.
     pub limit: Option<Value>,
     pub span: Span,
 }
@@ -312,10 +313,10 @@ pub struct HandleCall {
 /// The operation on a handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum HandleCallKind {
-    /// Reads on in a list.
+    /// Reads more rows of an unfinished list.
     Page,
-    /// Waits for a run.
+    /// Waits for the end of a run.
     Wait,
-    /// Stops a run.
+    /// Asks a run to stop.
     Cancel,
 }

@@ -1,6 +1,6 @@
-//! Golden cases of the parser (`tests/lang/syntax/*.case`) and of the formatter (`tests/lang/format/*.case`).
-//! Invariant: a case of the parser shows the whole tree and every diagnostic. The formatter is tried on every golden
-//! program that parses.
+//! Runs the golden cases of the parser (`tests/lang/syntax/*.case`) and of the formatter (`tests/lang/format/*.case`).
+//! Invariant: a case of the parser contains the whole tree and every diagnostic. Every golden program that parses is
+//! also formatted.
 
 use std::path::Path;
 
@@ -9,11 +9,12 @@ use lang::syntax::{self, format, format_text, outline, parse};
 use testkit::golden::{self, Case};
 
 #[test]
-fn programs_parse_as_their_cases_say() {
+fn parser_output_matches_the_golden_cases() {
     golden::run(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/lang/syntax"), parse_case);
 }
 
-/// Parses the input of a case. Attributes: `mode = taught`, `eol = crlf`, `bom = yes`, `show = tokens`, and limits.
+/// Parses the input of a case. The attributes are `mode = taught`, `eol = crlf`, `bom = yes`, `show = tokens`, and
+/// limits.
 fn parse_case(case: &Case) -> String {
     let mut text = case.input.clone();
     if case.attribute("eol") == Some("crlf") {
@@ -44,14 +45,14 @@ fn parse_case(case: &Case) -> String {
 }
 
 #[test]
-fn programs_are_formatted_as_their_cases_say() {
+fn formatter_output_matches_the_golden_cases() {
     let formatted = |case: &Case| format_text(&case.input, &Limits::default()).unwrap().trim_end().to_owned();
     golden::run(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/lang/format"), formatted);
 }
 
 #[test]
 fn every_golden_program_parses_to_the_same_tree_after_formatting() {
-    let mut tried = 0;
+    let mut parsed_count = 0;
     for folder in ["syntax", "check", "plan", "format"] {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/lang").join(folder);
         for entry in std::fs::read_dir(folder).unwrap() {
@@ -60,16 +61,16 @@ fn every_golden_program_parses_to_the_same_tree_after_formatting() {
                 let body = case.split_once('\n').map_or("", |(_, body)| body);
                 let input: Vec<&str> =
                     body.lines().take_while(|l| *l != "---").filter(|l| !l.starts_with("#!")).collect();
-                tried += usize::from(survives_formatting(&input.join("\n")));
+                parsed_count += usize::from(check_formatting_keeps_program(&input.join("\n")));
             }
         }
     }
-    assert!(tried > 300, "{tried}");
+    assert!(parsed_count > 300, "{parsed_count}");
 }
 
-/// Returns whether the program parses. If it does, both ways of formatting must give the same program, and formatting
-/// again must change nothing.
-fn survives_formatting(text: &str) -> bool {
+/// Returns whether the program parses. Asserts that both formatting functions keep the program unchanged, and that
+/// formatting twice has the same result as formatting once.
+fn check_formatting_keeps_program(text: &str) -> bool {
     let limits = Limits::default();
     let first = parse(text, &limits);
     let is_empty = first.program.bindings.is_empty() && first.program.roots.is_empty();

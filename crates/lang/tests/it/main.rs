@@ -1,7 +1,7 @@
-//! Tests of the language through its public functions: text to tree and back.
-//! All tests are one binary, because each binary is linked and stored separately, with tens of megabytes each.
+//! Tests the language through its public functions, from text to tree and back.
+//! All tests are in one binary, because each binary is linked and stored separately and takes tens of megabytes.
 
-// why: a failed expectation is the test's own failure, also in code that tests share.
+// why: a failed expectation is a test failure, also in helper functions of tests.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod golden;

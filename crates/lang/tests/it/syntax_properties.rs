@@ -1,13 +1,13 @@
-//! Properties of the parser that hold for any text: it always answers, and its spans fit the text.
-//! Invariant: cases are small, so a failure shrinks to a text that a person can read.
+//! Tests properties of the parser for random texts: it always returns a tree, and all spans are inside the text.
+//! Invariant: random cases are small, so that a failure shrinks to a readable text.
 
 use base::{Limits, Severity, Span};
 use lang::syntax::{self, ParseOutput, TokenKind};
 use proptest::prelude::*;
 use serde_json::Value;
 
-/// Pieces of text that are joined to random programs.
-const WORDS: &[&str] = &[
+/// Pieces of text that random programs are composed of.
+const TEXT_PIECES: &[&str] = &[
     "e1",
     "x",
     "rows",
@@ -78,8 +78,8 @@ const WORDS: &[&str] = &[
     "“",
 ];
 
-/// Programs that are damaged in random places.
-const PROGRAMS: &[&str] = &[
+/// Valid programs that the tests damage in random places.
+const VALID_PROGRAMS: &[&str] = &[
     "open = e1{p3=\"open\", p4>=3}\nhot = open.sort(p4, desc).limit(5)[p1, p13.p27]\nhot, open.group_by(p4, n=count)",
     "rows => e1(p1=_.p1, p2=_.p2).m1(p5=<<T\nHi {{ _.p13 }}\nT\n)[p2]",
     "report = rows[p9] <<TAG\n{% for r in rows %}{{ r.p9 }}\n{% endfor %}\nTAG\ne2.m1(Circle{r=[1, {k: null}]})",
@@ -95,14 +95,14 @@ proptest! {
     }
 
     #[test]
-    fn any_sequence_of_tokens_yields_a_tree(words in prop::collection::vec(prop::sample::select(WORDS), 0..60)) {
+    fn any_sequence_of_tokens_yields_a_tree(words in prop::collection::vec(prop::sample::select(TEXT_PIECES), 0..60)) {
         check_parse(&words.concat())?;
     }
 
     #[test]
     fn any_damaged_program_yields_a_tree(
-        program in prop::sample::select(PROGRAMS),
-        cuts in prop::collection::vec((any::<prop::sample::Index>(), prop::sample::select(WORDS), any::<bool>()), 1..4),
+        program in prop::sample::select(VALID_PROGRAMS),
+        cuts in prop::collection::vec((any::<prop::sample::Index>(), prop::sample::select(TEXT_PIECES), any::<bool>()), 1..4),
     ) {
         let mut text = program.to_owned();
         for (at, word, removes) in cuts {
@@ -117,7 +117,7 @@ proptest! {
     }
 
     #[test]
-    fn blank_lines_and_comments_change_nothing(program in prop::sample::select(PROGRAMS), crlf in any::<bool>()) {
+    fn blank_lines_and_comments_keep_the_tree(program in prop::sample::select(VALID_PROGRAMS), crlf in any::<bool>()) {
         let plain = syntax::parse(program, &Limits::default());
         prop_assert!(plain.diagnostics.is_empty(), "{:?}", plain.diagnostics);
         let ending = if crlf { "\r\n" } else { "\n" };
@@ -128,7 +128,7 @@ proptest! {
     }
 }
 
-/// Checks the diagnostics, the spans and the formatting of a text, as a program and as a taught line.
+/// Checks the diagnostics, the spans and the formatting of a text, both as a program and as a taught line.
 fn check_parse(text: &str) -> Result<(), TestCaseError> {
     let limits = Limits { nesting: 6, statements: 20, ..Limits::default() };
     for (taught, parsed) in [(false, syntax::parse(text, &limits)), (true, syntax::parse_taught(text, &limits))] {
@@ -148,7 +148,7 @@ fn check_parse(text: &str) -> Result<(), TestCaseError> {
         prop_assert!(error_starts.is_sorted_by(|a, b| a < b), "one error per place: {diagnostics:?}");
         let tree = serde_json::to_value(program).map_err(|error| TestCaseError::fail(error.to_string()))?;
         visit_spans(&tree, &mut |span| check_span(text, span))?;
-        // Taught lines are not formatted: a block in them may lack its body.
+        // Taught lines are not formatted, because a heredoc in them may have no body.
         if !taught && !diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
             let written = syntax::format(program);
             let reparsed = syntax::parse(&written, &limits);

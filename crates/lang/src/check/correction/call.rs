@@ -1,18 +1,18 @@
-//! Corrects method calls with a wrong receiver, wrong arguments or a wrong name.
-//! Invariant: arguments that were written stay. Missing ones are added behind them.
+//! Corrects method calls that have a wrong receiver, wrong arguments or a wrong name.
+//! Invariant: the arguments that the author wrote stay. Missing arguments are added behind the written ones.
 
 use base::{Diagnostic, Edit, similar_names};
 use catalog::{Capability, Kind, Param};
 
 use super::super::{Checker, MethodCall};
-use super::{PARAMS_SHOWN, append_edit, list_all_names, rename_edit};
+use super::{MAX_PARAMS_SHOWN, list_all_names, list_append_edit, rename_edit};
 use crate::codes;
 use crate::scope::{ExposedEntity, NameStyle};
 use crate::syntax::tree::{MethodArgs, Name, ValueKind};
 
 impl Checker<'_> {
-    /// Returns the edits that add missing arguments behind those that were written.
-    pub(in crate::check) fn argument_edits(
+    /// Returns the edits that add missing arguments behind the written arguments.
+    pub(in crate::check) fn missing_argument_edits(
         &self,
         exposed: &ExposedEntity,
         capability: &Capability,
@@ -23,7 +23,8 @@ impl Checker<'_> {
             return Vec::new();
         }
         let style = NameStyle::of(&call.name.text);
-        // An argument that was given as `null` needs a value and not another slot.
+        // An argument that was written as `null` gets a value in its place. A second argument of the same name would
+        // be a mistake.
         let null_argument = |p: &&&Param| match call.args {
             MethodArgs::Slots(slots) => slots.iter().find(|arg| {
                 arg.value.kind == ValueKind::Null && self.scope.wire_name(&exposed.catalog, &arg.slot.text) == p.name
@@ -31,31 +32,34 @@ impl Checker<'_> {
             MethodArgs::Variant { .. } => None,
         };
         let fill_null = |p: &&Param| {
-            let sample = self.sample(&exposed.catalog, &p.kind, style);
+            let sample = self.write_sample(&exposed.catalog, &p.kind, style);
             null_argument(&p).map(|arg| Edit::replace(arg.value.span, sample))
         };
         let mut edits: Vec<Edit> = missing.iter().filter_map(fill_null).collect();
-        let more = missing.iter().filter(|p| null_argument(p).is_none()).copied();
-        let more = self.slot_samples(exposed, more, style);
+        let missing_slots = missing.iter().filter(|p| null_argument(p).is_none()).copied();
+        let missing_slots = self.write_slot_samples(exposed, missing_slots, style);
         let end = call.span.end.saturating_sub(1);
         match call.args {
             MethodArgs::Slots(slots) => {
                 edits.extend(
-                    (!more.is_empty()).then(|| append_edit(slots.last().map(|arg| arg.value.span), end, &more)),
+                    (!missing_slots.is_empty())
+                        .then(|| list_append_edit(slots.last().map(|arg| arg.value.span), end, &missing_slots)),
                 );
                 edits
             }
-            // An arm alone stands for the one slot that takes it. With other arguments, the slot must be named.
+            // The call has one arm of a union without a slot name, which is allowed only for a single argument. The
+            // correction adds arguments, so it also writes the slot's name before the arm.
             MethodArgs::Variant { name, .. } => {
-                let takes = capability.params.values().find(|p| self.arms(&p.kind).is_some());
-                let slot = takes.map(|p| format!("{}=", self.scope.styled_slot(&exposed.catalog, &p.name, style)));
+                let union_param = capability.params.values().find(|p| self.union_of_slot(&p.kind).is_some());
+                let slot =
+                    union_param.map(|p| format!("{}=", self.scope.styled_slot(&exposed.catalog, &p.name, style)));
                 let name_slot = Edit::insert(name.span.start, slot.unwrap_or_default());
-                vec![name_slot, Edit::insert(end, format!(", {more}"))]
+                vec![name_slot, Edit::insert(end, format!(", {missing_slots}"))]
             }
         }
     }
 
-    /// Returns the required parameters that a call does not mention.
+    /// Returns the required parameters that the call does not mention.
     fn unmentioned_params<'p>(
         &self,
         exposed: &ExposedEntity,
@@ -66,12 +70,12 @@ impl Checker<'_> {
             MethodArgs::Slots(slots) => {
                 slots.iter().any(|arg| self.scope.wire_name(&exposed.catalog, &arg.slot.text) == param.name)
             }
-            MethodArgs::Variant { .. } => self.arms(&param.kind).is_some(),
+            MethodArgs::Variant { .. } => self.union_of_slot(&param.kind).is_some(),
         };
         capability.required().filter(|p| !mentions(p)).collect()
     }
 
-    /// Reports required parameters without a value.
+    /// Reports the required parameters that have no value.
     pub(in crate::check) fn report_missing_arguments(
         &mut self,
         exposed: &ExposedEntity,
@@ -83,11 +87,11 @@ impl Checker<'_> {
         let name = |p: &&Param| format!("`{}`", self.scope.styled_slot(&exposed.catalog, &p.name, style));
         let names: Vec<String> = missing.iter().map(name).collect();
         let message = format!("`.{}` needs {}", call.name.text, names.join(", "));
-        let fix = self.argument_edits(exposed, capability, call, missing);
+        let fix = self.missing_argument_edits(exposed, capability, call, missing);
         self.report(Diagnostic::error(codes::MISSING_ARGUMENT, call.name.span, message).with_fix(fix));
     }
 
-    /// Reports a method that is called on many rows. The correction calls it for each of them.
+    /// Reports a method that is called on many rows. The correction calls the method for each row.
     pub(in crate::check) fn report_many_receivers(
         &mut self,
         exposed: &ExposedEntity,
@@ -98,11 +102,11 @@ impl Checker<'_> {
             format!("`.{}(…)` is called on one row and these are many; `=>` calls it for each", call.name.text);
         let missing = self.unmentioned_params(exposed, capability, call.args);
         let mut fix = vec![Edit::insert(call.span.start, " => _")];
-        fix.extend(self.argument_edits(exposed, capability, call, &missing));
+        fix.extend(self.missing_argument_edits(exposed, capability, call, &missing));
         self.report(Diagnostic::error(codes::MANY_ROWS, call.span, message).with_fix(fix));
     }
 
-    /// Reports a method of one row that is called on an entity, or the reverse.
+    /// Reports a method of one row that is called on the entity, or a method of the entity that is called on one row.
     pub(in crate::check) fn report_wrong_receiver(
         &mut self,
         exposed: &ExposedEntity,
@@ -112,17 +116,20 @@ impl Checker<'_> {
         let style = NameStyle::of(&call.name.text);
         let entity = exposed.styled_name(style);
         let (message, receiver) = if capability.needs_anchor() {
-            (format!("`.{}` is done to one {entity}; say to which", call.name.text), self.key_sample(exposed, style))
+            (
+                format!("`.{}` is done to one {entity}; say to which", call.name.text),
+                self.write_key_sample(exposed, style),
+            )
         } else {
             (format!("`.{}` belongs to {entity} as a whole, not to one of it", call.name.text), entity.to_owned())
         };
         let missing = self.unmentioned_params(exposed, capability, call.args);
         let mut fix = vec![Edit::replace(call.receiver_span, receiver)];
-        fix.extend(self.argument_edits(exposed, capability, call, &missing));
+        fix.extend(self.missing_argument_edits(exposed, capability, call, &missing));
         self.report(Diagnostic::error(codes::WRONG_RECEIVER, call.name.span, message).with_fix(fix));
     }
 
-    /// Reports a method that the session does not know: one that was not taught, or a wrong name.
+    /// Reports a method name that the session does not know, because the method was not taught or the name is wrong.
     pub(in crate::check) fn report_unknown_method(
         &mut self,
         exposed: &ExposedEntity,
@@ -155,10 +162,10 @@ impl Checker<'_> {
         };
         let alternatives = similar_names(&name.text, known.iter().map(String::as_str));
         let mut fix: Vec<Edit> = Vec::new();
-        if let Some(capability) = method_by_synonym(&wanted, &taught) {
+        if let Some(capability) = find_method_by_synonym(&wanted, &taught) {
             let missing = self.unmentioned_params(exposed, capability, call.args);
             fix.push(Edit::replace(name.span, self.scope.styled_method(exposed, capability, style)));
-            fix.extend(self.argument_edits(exposed, capability, call, &missing));
+            fix.extend(self.missing_argument_edits(exposed, capability, call, &missing));
         } else {
             fix.extend(rename_edit(name, known.iter().map(String::as_str)));
         }
@@ -166,7 +173,7 @@ impl Checker<'_> {
         self.report(diagnostic.with_alternatives(alternatives).with_fix(fix));
     }
 
-    /// Reports an argument that the method does not have.
+    /// Reports an argument name that the method does not have.
     pub(in crate::check) fn report_unknown_argument(
         &mut self,
         exposed: &ExposedEntity,
@@ -182,7 +189,7 @@ impl Checker<'_> {
         } else if capability.params.is_empty() {
             format!("`.{method}` takes no arguments, so `{}` is not one", slot.text)
         } else {
-            let all = list_all_names(capability.params.keys().map(String::as_str), PARAMS_SHOWN, fix.as_ref());
+            let all = list_all_names(capability.params.keys().map(String::as_str), MAX_PARAMS_SHOWN, fix.as_ref());
             format!("no argument `{}` of `.{method}`{all}", slot.text)
         };
         let params: Vec<&Param> = capability.params.values().collect();
@@ -195,7 +202,7 @@ impl Checker<'_> {
         self.report(diagnostic.with_alternatives(alternatives).with_fix(fix));
     }
 
-    /// Reports a method that is written without its brackets.
+    /// Reports a method that is written without parentheses.
     pub(in crate::check) fn report_bare_method(
         &mut self,
         exposed: &ExposedEntity,
@@ -203,14 +210,15 @@ impl Checker<'_> {
         name: &Name,
     ) {
         let message = format!("`{}` is a method: it takes parentheses", name.text);
-        let slots = self.slot_samples(exposed, capability.required(), NameStyle::of(&name.text));
+        let slots = self.write_slot_samples(exposed, capability.required(), NameStyle::of(&name.text));
         let fix = Edit::insert(name.span.end, format!("({slots})"));
         self.report(Diagnostic::error(codes::UNKNOWN_RELATION, name.span, message).with_fix([fix]));
     }
 }
 
-/// Finds the only method of the kind that other APIs call by this name.
-fn method_by_synonym<'c>(wanted: &str, taught: &[&'c Capability]) -> Option<&'c Capability> {
+/// Finds the method that a name of another API means, such as `edit` for an update. Returns `None` unless exactly one
+/// taught method has that kind.
+fn find_method_by_synonym<'c>(wanted: &str, taught: &[&'c Capability]) -> Option<&'c Capability> {
     let kind = match wanted {
         "create" | "new" | "add" | "insert" | "post" | "make" => Kind::Create,
         "update" | "edit" | "set" | "patch" | "change" | "modify" | "save" => Kind::Update,

@@ -1,5 +1,5 @@
-//! Corrects filters that the API does not have: they are moved behind the read.
-//! Invariant: a filter is moved with its operator and its value. The filters that stay keep their place.
+//! Corrects filters that the API does not have: the correction moves them into a `.filter{…}` behind the read.
+//! Invariant: a filter is moved with its operator and its value. The other filters keep their place.
 
 use base::{Edit, Span};
 
@@ -8,53 +8,55 @@ use crate::ir::ComparisonOp;
 use crate::scope::ExposedEntity;
 use crate::syntax::tree::Pred;
 
-/// The filters of a source or a relation, and the place of their braces.
+/// The filters that the author wrote for a source or a relation, and the position of their braces.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::check) struct WrittenFilters<'p> {
     pub preds: &'p [Pred],
-    /// The offset behind the name or the text that the braces belong to.
+    /// The offset behind the name or the search text that the braces follow.
     pub start: u32,
-    /// The offset behind the closing brace. Without braces it is `start`.
+    /// The offset behind the closing brace. If there are no braces, it equals `start`.
     pub end: u32,
 }
 
 impl WrittenFilters<'_> {
-    /// Returns the edit that adds filters to those that were written.
-    pub fn add(self, more: &str) -> Edit {
+    /// Returns the edit that adds the filters `more` behind the written filters.
+    pub fn addition_edit(self, more: &str) -> Edit {
         match self.preds.last() {
             Some(last) => Edit::insert(last.value.span.end, format!(", {more}")),
             None => Edit::replace(Span { start: self.start, end: self.end }, format!("{{{more}}}")),
         }
     }
 
-    /// Returns the edits that move some of the filters to a `.filter{…}` behind the source. `moves` says which.
-    pub fn move_to_rows(self, moves: &[bool]) -> Vec<Edit> {
+    /// Returns the edits that move filters to a `.filter{…}` behind the source. `is_moved[i]` tells whether filter `i` is
+    /// moved.
+    pub fn move_edits(self, is_moved: &[bool]) -> Vec<Edit> {
         let count = self.preds.len();
-        let stays = |at: &usize| !moves.get(*at).copied().unwrap_or(false);
+        let stays = |index: &usize| !is_moved.get(*index).copied().unwrap_or(false);
         let kept: Vec<usize> = (0..count).filter(stays).collect();
         let mut edits = Vec::new();
         if kept.is_empty() {
             edits.push(Edit::delete(Span { start: self.start, end: self.end }));
         }
-        let span = |at: usize| self.preds.get(at).map(Pred::span).unwrap_or_default();
-        let mut at = 0;
-        // Each run of moved filters is one deletion, so that exactly one comma stays between two filters that are kept.
-        while at < count && !kept.is_empty() {
-            if stays(&at) {
-                at += 1;
+        let span = |index: usize| self.preds.get(index).map(Pred::span).unwrap_or_default();
+        let mut index = 0;
+        // One deletion removes each sequence of neighbouring moved filters. Exactly one comma stays between two kept
+        // filters.
+        while index < count && !kept.is_empty() {
+            if stays(&index) {
+                index += 1;
                 continue;
             }
-            let next = kept.iter().copied().find(|k| *k > at);
+            let next = kept.iter().copied().find(|k| *k > index);
             let last = next.map_or(count, |next| next) - 1;
-            edits.push(Edit::delete(match (at.checked_sub(1), next) {
+            edits.push(Edit::delete(match (index.checked_sub(1), next) {
                 (Some(before), _) => Span { start: span(before).end, end: span(last).end },
-                (None, Some(next)) => Span { start: span(at).start, end: span(next).start },
+                (None, Some(next)) => Span { start: span(index).start, end: span(next).start },
                 (None, None) => Span { start: self.start, end: self.end },
             }));
-            at = last + 1;
+            index = last + 1;
         }
         let mut filter = Edit::insert(self.end, ".filter{");
-        for (n, moved) in (0..count).filter(|at| !stays(at)).enumerate() {
+        for (n, moved) in (0..count).filter(|index| !stays(index)).enumerate() {
             filter = if n > 0 { filter.append(", ") } else { filter };
             filter = filter.append_original(span(moved));
         }
@@ -64,9 +66,9 @@ impl WrittenFilters<'_> {
 }
 
 impl Checker<'_> {
-    /// Returns whether rows of this entity, once read, can be filtered in this way.
+    /// Returns whether rows of the entity can be filtered by this filter after they were read.
     pub(in crate::check) fn can_filter_rows(&mut self, exposed: &ExposedEntity, pred: &Pred) -> bool {
-        let rows = self.entity_rows(&exposed.catalog, &exposed.entity, true);
+        let rows = self.row_type_of_entity(&exposed.catalog, &exposed.entity, true);
         let resolved = self.lookup_path(&rows, &pred.path.names).ok();
         resolved.is_some_and(|resolved| ComparisonOp::from(pred.op).applies_to(&resolved.kind))
     }

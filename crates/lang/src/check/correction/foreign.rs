@@ -1,5 +1,5 @@
-//! Corrects methods that other languages have on rows to the way they are written here.
-//! Invariant: only a name that the entity has no method for is treated in this way. The author's names and values are
+//! Corrects methods that other languages have on rows, such as `.count()`, to the plasm that means the same.
+//! Invariant: a name is translated only if the entity has no method of that name. The author's names and values are
 //! kept.
 
 use base::{Code, Diagnostic, Edit, Span};
@@ -9,14 +9,15 @@ use crate::codes;
 use crate::syntax::tree::{Arg, MethodArgs, Name, Value, ValueKind};
 
 impl Checker<'_> {
-    /// Reports a method of another language with its correction. Returns whether the name is one.
+    /// Reports a method of another language with its correction. Returns whether the name is such a method.
     pub(in crate::check) fn report_foreign_method(&mut self, rows: &RowType, call: MethodCall<'_>) -> bool {
         let Some((message, fix)) = self.translate_method(rows, call) else { return false };
         self.report_with_fix(codes::UNKNOWN_METHOD, call.name, message, fix);
         true
     }
 
-    /// Reports a method of another language without brackets, such as `.count`. Returns whether the name is one.
+    /// Reports a method of another language that is written without parentheses, such as `.count`. Returns whether the
+    /// name is such a method.
     pub(in crate::check) fn report_foreign_field(&mut self, rows: &RowType, name: &Name) -> bool {
         let part = Span { start: name.span.start, end: name.span.end };
         let Some((message, replacement)) = self.translate_name(rows, &snake_case(&name.text)) else { return false };
@@ -24,14 +25,15 @@ impl Checker<'_> {
         true
     }
 
+    /// Reports an error at a name, with its correction.
     fn report_with_fix(&mut self, code: Code, name: &Name, message: String, fix: Vec<Edit>) {
         self.report(Diagnostic::error(code, name.span, message).with_fix(fix));
     }
 
-    /// Returns the message and the edits for a method of another language.
+    /// Returns the message and the edits that correct a method of another language.
     fn translate_method(&self, rows: &RowType, call: MethodCall<'_>) -> Option<(String, Vec<Edit>)> {
         let name = snake_case(&call.name.text);
-        let after_dot = after_dot(call);
+        let after_dot = span_after_dot(call);
         let slots: &[Arg] = match call.args {
             MethodArgs::Slots(slots) => slots,
             MethodArgs::Variant { .. } => return None,
@@ -75,7 +77,7 @@ impl Checker<'_> {
         Some((message, vec![edit]))
     }
 
-    /// Returns the message and the replacement for a name with nothing in its brackets.
+    /// Returns the message and the replacement for a method of another language that is called without arguments.
     fn translate_name(&self, rows: &RowType, name: &str) -> Option<(String, String)> {
         Some(match name {
             "count" | "len" | "length" | "size" | "total" => {
@@ -95,12 +97,12 @@ impl Checker<'_> {
     }
 }
 
-/// Returns the span of a method's name and brackets, without the dot.
-fn after_dot(call: MethodCall<'_>) -> Span {
+/// Returns the span from the method's name to the closing parenthesis. The dot before the name is not included.
+fn span_after_dot(call: MethodCall<'_>) -> Span {
     Span { start: call.name.span.start, end: call.span.end }
 }
 
-/// Writes a name in snake case, so that `orderBy`, `order-by` and `order_by` are the same.
+/// Returns a name in snake case, so that `orderBy`, `order-by` and `order_by` are equal.
 fn snake_case(name: &str) -> String {
     let mut out = String::with_capacity(name.len() + 2);
     for c in name.chars().take(40) {

@@ -1,6 +1,6 @@
-//! Corrects what the checker refuses. Each correction is made in the author's own text and shown only if it is right.
-//! Invariant: the author's text is kept, and a value that only the author knows is a place to fill, `$`. A line of a
-//! corrected program is shown only after the code that runs programs has parsed and checked the program.
+//! Corrects the mistakes that the checker reports. A correction is an edit of the author's own text.
+//! Invariant: the author's text is kept, and a value that only the author knows becomes a placeholder (`$`). A
+//! corrected line is shown only after the whole corrected program was parsed and checked.
 
 mod call;
 mod filter;
@@ -17,15 +17,15 @@ use crate::scope::{Scope, looks_like_symbol};
 use crate::syntax::parse;
 use crate::syntax::tree::Name;
 
-/// A program of more bytes than this is checked again only once: a check for each correction would cost as much as the
-/// program each time.
-const MAX_TRIAL_BYTES: usize = 16_384;
+/// The size in bytes up to which every correction is tried on its own. A larger program is checked again only once,
+/// because each check costs time in proportion to the size.
+const MAX_BYTES_FOR_SINGLE_TRIALS: usize = 16_384;
 
-/// The most rounds of corrections. Corrections bring other mistakes to light, which have corrections of their own.
-const MAX_ROUNDS: usize = 4;
+/// The most rounds of corrections. A round may uncover mistakes that have corrections of their own.
+const MAX_CORRECTION_ROUNDS: usize = 4;
 
-/// Adds lines to copy to the mistakes of a program. A correction that does not remove its mistake is left out.
-/// Corrections of syntax errors are always kept, because the mistakes that come to light after them are other ones.
+/// Adds lines to copy to the mistakes of a program. A correction that does not remove its mistake is dropped.
+/// Corrections of syntax errors are kept untested, because the check finds other mistakes once the syntax is right.
 pub fn add_corrections(
     scope: &Scope,
     text: &str,
@@ -35,8 +35,8 @@ pub fn add_corrections(
     if diagnostics.iter().all(|d| d.fix.is_empty()) {
         return diagnostics;
     }
-    let rounds = if text.len() > MAX_TRIAL_BYTES { 1 } else { MAX_ROUNDS };
-    if let Some(corrected) = fully_corrected(scope, text, limits, &diagnostics, rounds) {
+    let rounds = if text.len() > MAX_BYTES_FOR_SINGLE_TRIALS { 1 } else { MAX_CORRECTION_ROUNDS };
+    if let Some(corrected) = correct_fully(scope, text, limits, &diagnostics, rounds) {
         return add_copy_lines_from(text, diagnostics, &corrected);
     }
     let errors: Vec<(Code, String)> = error_identities(&diagnostics);
@@ -57,9 +57,9 @@ pub fn add_corrections(
     add_copy_lines(text, diagnostics)
 }
 
-/// Applies all corrections, and those of the mistakes that they bring to light. Returns the program if no mistake
-/// remains.
-fn fully_corrected(
+/// Applies all corrections, and then the corrections of the mistakes that this uncovered. Returns the program if no
+/// mistake remains.
+fn correct_fully(
     scope: &Scope,
     text: &str,
     limits: &Limits,
@@ -77,7 +77,7 @@ fn fully_corrected(
     remaining_errors(scope, &corrected, limits).is_empty().then_some(corrected)
 }
 
-/// Applies all corrections that do not overlap. Returns `None` if there are none.
+/// Applies all corrections that do not overlap. Returns `None` if there are no corrections.
 fn apply_compatible_fixes(text: &str, diagnostics: &[Diagnostic]) -> Option<String> {
     let mut compatible: Vec<&Edit> = Vec::new();
     for diagnostic in diagnostics.iter().filter(|d| d.is_error()) {
@@ -88,7 +88,7 @@ fn apply_compatible_fixes(text: &str, diagnostics: &[Diagnostic]) -> Option<Stri
     (!compatible.is_empty()).then(|| apply_edits(text, 0..text.len(), compatible))
 }
 
-/// Returns whether a correction removed its own mistake and added no other.
+/// Returns whether a correction removed its own mistake and added no other mistake.
 fn is_improvement(
     corrected_error: &(Code, String),
     mut before: Vec<(Code, String)>,
@@ -98,7 +98,7 @@ fn is_improvement(
     take(corrected_error).is_some() && after.iter().all(|remaining| take(remaining).is_some())
 }
 
-/// Returns the errors of a corrected program, in which `$` stands for the right value.
+/// Returns the errors of a corrected program. A `$` in it counts as a correct value.
 fn remaining_errors(scope: &Scope, text: &str, limits: &Limits) -> Vec<Diagnostic> {
     let parsed = parse(text, limits);
     let errors =
@@ -113,13 +113,13 @@ fn remaining_errors(scope: &Scope, text: &str, limits: &Limits) -> Vec<Diagnosti
     }
 }
 
-/// Returns the code and the message of each error, by which it is recognized when its position moves.
+/// Returns the code and the message of each error. They identify an error whose position has moved.
 fn error_identities(diagnostics: &[Diagnostic]) -> Vec<(Code, String)> {
     diagnostics.iter().filter(|d| d.is_error()).map(|d| (d.code, d.message.clone())).collect()
 }
 
-/// Returns the edit that replaces a wrong name by the one that was certainly meant. Symbols are not compared, because
-/// their number is their meaning, and neither are names of one or two letters.
+/// Returns the edit that replaces a wrong name by the known name that the author certainly meant. Symbols and names of
+/// one or two letters are never replaced, because a similar symbol or short name has an unrelated meaning.
 pub(super) fn rename_edit<'n>(name: &Name, known: impl IntoIterator<Item = &'n str>) -> Option<Edit> {
     if looks_like_symbol(&name.text) || name.text.chars().count() < 3 {
         return None;
@@ -127,22 +127,22 @@ pub(super) fn rename_edit<'n>(name: &Name, known: impl IntoIterator<Item = &'n s
     closest_name(&name.text, known).map(|meant| Edit::replace(name.span, meant))
 }
 
-/// The most fields beside the key that a table shows of an entity (docs/teaching.md).
-pub(super) const FIELDS_SHOWN: usize = 14;
-/// The most parameters that a table shows of a capability.
-pub(super) const PARAMS_SHOWN: usize = 8;
-/// The most slots that a table shows of an object.
-pub(super) const SLOTS_SHOWN: usize = 5;
+/// The most fields, besides the key, that a taught table shows for an entity (docs/teaching.md).
+pub(super) const MAX_FIELDS_SHOWN: usize = 14;
+/// The most parameters that a taught table shows for a capability.
+pub(super) const MAX_PARAMS_SHOWN: usize = 8;
+/// The most slots that a taught table shows for an object.
+pub(super) const MAX_SLOTS_SHOWN: usize = 5;
 
-/// Lists every name that could stand in a place, for a message, if a table may not have shown them all and no
-/// correction is certain.
+/// Returns the list of all names that are valid here, for a message. The list is empty if a taught table shows all of
+/// them, or if a correction exists.
 pub(super) fn list_all_names<'n>(names: impl IntoIterator<Item = &'n str>, shown: usize, fix: Option<&Edit>) -> String {
     let names: Vec<&str> = names.into_iter().collect();
     if names.len() <= shown || fix.is_some() { String::new() } else { format!("; all: {}", names.join(", ")) }
 }
 
-/// Returns the edit that adds to a list: behind its last item or, in an empty list, at `end`, before what closes it.
-pub(super) fn append_edit(last: Option<Span>, end: u32, more: &str) -> Edit {
+/// Returns the edit that adds an item to a list: behind the last item or, if the list is empty, at `end`.
+pub(super) fn list_append_edit(last: Option<Span>, end: u32, more: &str) -> Edit {
     match last {
         Some(last) => Edit::insert(last.end, format!(", {more}")),
         None => Edit::insert(end, more),

@@ -1,5 +1,5 @@
-//! Checks moments: `now`, `today`, `now-7d`, and days in the place of moments.
-//! Invariant: a moment is fixed when the program is planned. Nothing later asks for the time.
+//! Checks date and time values: `now`, `today`, `now-7d`, and dates that are written where a time is expected.
+//! Invariant: a moment is computed when the program is planned. No later step reads the clock.
 
 use base::{Diagnostic, Edit, Span, Timestamp};
 use catalog::{DateFormat, Type};
@@ -9,22 +9,22 @@ use crate::check::Checker;
 use crate::codes;
 use crate::ir::Expr;
 
-/// Milliseconds of a day.
-const DAY: i64 = 86_400_000;
-/// 0001-01-01 in milliseconds since 1970.
-const YEAR_1: i64 = -62_135_596_800_000;
-/// 10000-01-01 in milliseconds since 1970.
-const YEAR_10000: i64 = 253_402_300_800_000;
+/// The milliseconds of one day.
+const MILLISECONDS_PER_DAY: i64 = 86_400_000;
+/// The moment 0001-01-01T00:00:00Z, in milliseconds since 1970.
+const YEAR_1_START_MILLISECONDS: i64 = -62_135_596_800_000;
+/// The moment 10000-01-01T00:00:00Z, in milliseconds since 1970.
+const YEAR_10000_START_MILLISECONDS: i64 = 253_402_300_800_000;
 
 impl Checker<'_> {
-    /// Reads a bare word as a moment. Returns `None` if it is none or none is wanted, and `Some(None)` if it was
-    /// reported.
-    pub(super) fn moment(&mut self, kind: &Type, word: &str, span: Span) -> Option<Option<Expr>> {
+    /// Reads a bare word such as `now-7d` as a moment. Returns `None` if the word is not a moment or the slot takes
+    /// none, and `Some(None)` if a mistake was reported.
+    pub(super) fn read_moment(&mut self, kind: &Type, word: &str, span: Span) -> Option<Option<Expr>> {
         let (base, offset) = split_offset(word)?;
         let format = match kind {
             Type::Date(format) => *format,
             Type::Json => DateFormat::Rfc3339,
-            // Where a text is wanted, `now` may be the text itself. With an offset it can only be a moment.
+            // In a slot for text, `now` may be meant as text. A word with an offset is certainly a moment.
             Type::String(_) if !offset.is_empty() => DateFormat::Rfc3339,
             _ => return None,
         };
@@ -37,17 +37,21 @@ impl Checker<'_> {
             return Some(None);
         };
         let now = self.scope.now.unwrap_or(Timestamp(0));
-        let start = if base == "today" { now.0.div_euclid(DAY) * DAY } else { now.0.div_euclid(1000) * 1000 };
+        let start = if base == "today" {
+            now.0.div_euclid(MILLISECONDS_PER_DAY) * MILLISECONDS_PER_DAY
+        } else {
+            now.0.div_euclid(1000) * 1000
+        };
         let Some(moment) = shift.and_then(|shift| start.checked_add(shift)).and_then(in_year_range) else {
             let message = format!("`{word}` is no date: it lies before the year 1 or after the year 9999");
-            self.error(codes::WRONG_TYPE, span, message);
+            self.report_error(codes::WRONG_TYPE, span, message);
             return Some(None);
         };
         Some(Some(Json::String(format_moment(format, moment)).into()))
     }
 
-    /// Checks a written date that does not have the format. A day in place of a moment is its beginning. A moment in
-    /// place of a day is reported with its day.
+    /// Checks a written date that does not have the wanted format. A day becomes the moment at which it begins. A
+    /// moment where a day is wanted is an error, and the correction is its day.
     pub(super) fn convert_date(&mut self, format: DateFormat, written: &str, span: Span) -> Option<Expr> {
         let day = written.get(..10).filter(|day| DateFormat::IsoDate.accepts(day));
         match (format, day) {
@@ -75,7 +79,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Reports a text that is no date.
+    /// Reports a text that is not a date.
     fn report_no_date(&mut self, format: DateFormat, written: &str, span: Span) -> Option<Expr> {
         let what = match format {
             DateFormat::IsoDate => "a date such as \"2026-01-31\"",
@@ -89,7 +93,7 @@ impl Checker<'_> {
     }
 }
 
-/// Returns the moment that a phrase such as `yesterday` means.
+/// Returns the moment that an English phrase such as `yesterday` means.
 fn relative_date(written: &str) -> Option<&'static str> {
     Some(match written.trim().to_lowercase().replace(['_', '-'], " ").as_str() {
         "yesterday" => "today-1d",
@@ -102,7 +106,7 @@ fn relative_date(written: &str) -> Option<&'static str> {
     })
 }
 
-/// Splits `now-7d` into `now` and `-7d`. Returns `None` if the word is no moment.
+/// Splits `now-7d` into `now` and `-7d`. Returns `None` if the word does not begin with `now` or `today`.
 fn split_offset(word: &str) -> Option<(&'static str, &str)> {
     let (base, rest) = match word.strip_prefix("today") {
         Some(rest) => ("today", rest),
@@ -111,12 +115,13 @@ fn split_offset(word: &str) -> Option<(&'static str, &str)> {
     (rest.is_empty() || rest.starts_with(['-', '+'])).then_some((base, rest))
 }
 
-/// Returns the moment if its year has four digits, as dates are written.
+/// Returns the moment if its year has at most four digits. Other years cannot be written in the date formats.
 fn in_year_range(millis: i64) -> Option<Timestamp> {
-    (YEAR_1..YEAR_10000).contains(&millis).then_some(Timestamp(millis))
+    (YEAR_1_START_MILLISECONDS..YEAR_10000_START_MILLISECONDS).contains(&millis).then_some(Timestamp(millis))
 }
 
-/// Parses `-7d` to milliseconds. Returns `None` if it is no offset, and `Some(None)` if the number is too large.
+/// Parses an offset such as `-7d` to milliseconds. Returns `None` for another text, and `Some(None)` if the number is
+/// too large.
 fn parse_offset(offset: &str) -> Option<Option<i64>> {
     if offset.is_empty() {
         return Some(Some(0));
@@ -129,8 +134,8 @@ fn parse_offset(offset: &str) -> Option<Option<i64>> {
         "s" | "sec" => 1000,
         "m" | "min" => 60_000,
         "h" => 3_600_000,
-        "d" => DAY,
-        "w" => 7 * DAY,
+        "d" => MILLISECONDS_PER_DAY,
+        "w" => 7 * MILLISECONDS_PER_DAY,
         _ => return None,
     };
     if number.is_empty() {
@@ -140,11 +145,11 @@ fn parse_offset(offset: &str) -> Option<Option<i64>> {
     Some(number.parse::<i64>().ok().and_then(milliseconds))
 }
 
-/// Writes a moment as a day, or as a time in whole seconds.
+/// Formats a moment as a day, or as a time in whole seconds.
 fn format_moment(format: DateFormat, moment: Timestamp) -> String {
-    let whole = moment.to_string();
+    let full_text = moment.to_string();
     match format {
-        DateFormat::IsoDate => whole.get(..10).unwrap_or(&whole).to_owned(),
-        _ => format!("{}Z", whole.get(..19).unwrap_or(&whole)),
+        DateFormat::IsoDate => full_text.get(..10).unwrap_or(&full_text).to_owned(),
+        _ => format!("{}Z", full_text.get(..19).unwrap_or(&full_text)),
     }
 }

@@ -1,6 +1,6 @@
-//! Infers the type of values in places that want no type: new rows, literals as rows, JSON.
-//! Invariant: the type is that of the written form. A string with Jinja in it is a template if it stands inside of
-//! `=>`.
+//! Infers the types of values in slots without a type: columns of new rows, literals as rows, and JSON.
+//! Invariant: the inferred type depends only on the written form. A string with Jinja tags is a template if it is
+//! inside a `=>`.
 
 use std::sync::Arc;
 
@@ -13,16 +13,16 @@ use crate::check::Checker;
 use crate::ir::Expr;
 use crate::syntax::tree::{Node, Primary, Value, ValueKind};
 
-/// A value with its type.
+/// An expression with its inferred type.
 pub(in crate::check) struct TypedExpr {
     pub expr: Expr,
     pub kind: Type,
-    /// The catalog of the entities that references in the value refer to.
+    /// The catalog of the entities that the value may refer to.
     pub ref_catalog: Option<Arc<Catalog>>,
 }
 
 impl TypedExpr {
-    /// Makes a value without references.
+    /// Makes a value that contains no references.
     fn plain(expr: impl Into<Expr>, kind: Type) -> Self {
         TypedExpr { expr: expr.into(), kind, ref_catalog: None }
     }
@@ -33,7 +33,9 @@ impl Checker<'_> {
     pub(in crate::check) fn infer_value(&mut self, value: &Value) -> Option<TypedExpr> {
         match &value.kind {
             ValueKind::Error => None,
-            ValueKind::Hole => Some(TypedExpr::plain(self.placeholder(None, &Type::Json, value.span)?, Type::Json)),
+            ValueKind::Placeholder => {
+                Some(TypedExpr::plain(self.check_placeholder(None, &Type::Json, value.span)?, Type::Json))
+            }
             ValueKind::Null => Some(TypedExpr::plain(Json::Null, Type::Json)),
             ValueKind::Bool(flag) => Some(TypedExpr::plain(Json::Bool(*flag), Type::Boolean)),
             ValueKind::Number(text) => {
@@ -53,44 +55,46 @@ impl Checker<'_> {
         }
     }
 
+    /// Checks a text, which may be a template, and infers its type.
     fn infer_text(&mut self, text: &str, style: TextStyle, span: base::Span) -> Option<TypedExpr> {
         let kind = Type::String(style);
         if self.is_template(text) {
-            return Some(TypedExpr::plain(self.template_for(None, &kind, text, span)?, kind));
+            return Some(TypedExpr::plain(self.make_template(None, &kind, text, span)?, kind));
         }
         Some(TypedExpr::plain(Json::String(text.to_owned()), kind))
     }
 
-    /// Checks a list. Its type is that of its items if they all have the same, otherwise JSON.
+    /// Checks a list. Its item type is the type of all items if they agree, and JSON otherwise.
     fn infer_list(&mut self, items: &[Value]) -> Option<TypedExpr> {
-        // All items are checked before a mistake ends the check, so that all mistakes are reported.
+        // All items are checked before the first mistake ends the check, so that all mistakes are reported.
         let inferred: Vec<Option<TypedExpr>> = items.iter().map(|item| self.infer_value(item)).collect();
         let inferred: Vec<TypedExpr> = inferred.into_iter().collect::<Option<_>>()?;
-        let same = inferred.first().filter(|first| inferred.iter().all(|f| f.kind == first.kind));
-        let (of, ref_catalog) =
-            same.map_or((Type::Json, None), |first| (first.kind.clone(), first.ref_catalog.clone()));
+        let common_type = inferred.first().filter(|first| inferred.iter().all(|f| f.kind == first.kind));
+        let (item_kind, ref_catalog) =
+            common_type.map_or((Type::Json, None), |first| (first.kind.clone(), first.ref_catalog.clone()));
         let expr = list_of(inferred.into_iter().map(|f| f.expr).collect());
-        Some(TypedExpr { expr, kind: Type::Array(Box::new(of)), ref_catalog })
+        Some(TypedExpr { expr, kind: Type::Array(Box::new(item_kind)), ref_catalog })
     }
 
-    /// Checks an expression and infers its type: a moment, a bare word, a reference, or a resolved value.
+    /// Checks an expression and infers its type. The expression is a moment, a bare word, a reference, or a value to
+    /// resolve.
     fn infer_node(&mut self, node: &Node) -> Option<TypedExpr> {
         match (&node.primary, node.parts.is_empty()) {
             (Primary::Error(_), _) => None,
             (Primary::Name(name), true) if name.catalog.is_none() && !self.is_label(name) => {
                 let word = &name.name.text;
-                let moment = self.moment(&Type::Json, word, node.span);
+                let moment = self.read_moment(&Type::Json, word, node.span);
                 let is_moment = moment.is_some();
                 let expr = match moment {
                     Some(moment) => moment?,
-                    None => self.bare_word(None, &Type::Json, word, node.span)?,
+                    None => self.check_bare_word(None, &Type::Json, word, node.span)?,
                 };
                 let kind = if is_moment { Type::Date(DateFormat::Rfc3339) } else { Type::String(TextStyle::Short) };
                 Some(TypedExpr::plain(expr, kind))
             }
             (Primary::Get { entity, key }, true) => {
                 let exposed = self.resolve_entity(entity)?;
-                let args = self.key_args(exposed, entity, key, node.head)?;
+                let args = self.check_key_args(exposed, entity, key, node.head)?;
                 let kind = Type::Ref(exposed.entity.clone());
                 Some(TypedExpr { expr: reference_of(exposed, args)?, kind, ref_catalog: Some(exposed.catalog.clone()) })
             }

@@ -1,5 +1,5 @@
-//! Checks references to entities: `Person("ada")`, or the key alone if it has one part.
-//! Invariant: a reference is the key of an entity in the slot's own catalog.
+//! Checks references to entities: `Person("ada")`, or the key alone if the key has one part.
+//! Invariant: a reference is the key of an entity in the catalog of the slot.
 
 use base::{Diagnostic, Edit, Span};
 use catalog::Type;
@@ -13,8 +13,9 @@ use crate::scope::{ExposedEntity, NameStyle};
 use crate::syntax::tree::{EntityName, Key, Value};
 
 impl<'s> Checker<'s> {
-    /// Checks `Person("ada")` as a value. An arm of a union with brackets in place of braces is reported.
-    pub(super) fn reference(
+    /// Checks `Person("ada")` as a value. Reports an arm of a union that is written with parentheses instead of
+    /// braces.
+    pub(super) fn check_reference(
         &mut self,
         ref_catalog: RefCatalog<'_>,
         kind: &Type,
@@ -22,7 +23,7 @@ impl<'s> Checker<'s> {
         key: &Key,
         span: Span,
     ) -> Option<Expr> {
-        if let Some(union) = self.arms(kind).filter(|u| u.arms.contains_key(entity.name.text.as_str())) {
+        if let Some(union) = self.union_of_slot(kind).filter(|u| u.arms.contains_key(entity.name.text.as_str())) {
             let slots: Vec<String> =
                 union.arms.get(entity.name.text.as_str()).into_iter().flatten().map(|(n, _)| n.clone()).collect();
             let message = format!("an arm of a union takes braces: `{}{{…}}`", entity.name.text);
@@ -39,7 +40,7 @@ impl<'s> Checker<'s> {
             return None;
         }
         let referred = self.resolve_entity(entity)?;
-        let (target, list) = match kind {
+        let (target, wants_list) = match kind {
             Type::Array(of) => (of.as_ref(), true),
             other => (other, false),
         };
@@ -49,7 +50,7 @@ impl<'s> Checker<'s> {
                     && ref_catalog.is_none_or(|catalog| catalog.id == referred.catalog.id) => {}
             Type::Json => {}
             Type::Ref(wanted) => {
-                // Two APIs may use one name for different entities, so the catalogs are named.
+                // Two APIs may use one name for different entities, so the message includes the catalogs.
                 let (wanted, found) = match ref_catalog.filter(|_| *wanted == referred.entity) {
                     Some(catalog) => {
                         (format!("{}:{wanted}", catalog.id), format!("{}:{}", referred.catalog.id, referred.entity))
@@ -57,32 +58,32 @@ impl<'s> Checker<'s> {
                     None => (wanted.clone(), referred.entity.clone()),
                 };
                 let message = format!("expected a reference to {wanted}, found one to {found}");
-                self.error(codes::WRONG_TYPE, entity.span(), message);
+                self.report_error(codes::WRONG_TYPE, entity.span(), message);
                 return None;
             }
             _ => {
                 let message = format!("expected {}, found a reference to {}", kind.describe(), referred.entity);
-                self.error(codes::WRONG_TYPE, span, message);
+                self.report_error(codes::WRONG_TYPE, span, message);
                 return None;
             }
         }
-        let args = self.key_args(referred, entity, key, span)?;
+        let args = self.check_key_args(referred, entity, key, span)?;
         let reference = reference_of(referred, args)?;
-        Some(if list { list_of_one(reference) } else { reference })
+        Some(if wants_list { list_of_one(reference) } else { reference })
     }
 
-    /// Returns the key that `x = E(key)` was written with. In the place of a reference, `x` means `E(key)` and is not
-    /// read.
+    /// Returns the key of `x` if `x` was bound by `x = E(key)`. Where a reference is wanted, `x` then means the key,
+    /// and `E` is not read.
     pub(in crate::check) fn written_key(&self, node: NodeId) -> Option<Expr> {
         let node = self.checked_node(node);
         let StepKind::Get { call, args, .. } = &node.kind else { return None };
-        let exposed = self.exposed_of(&node.rows)?;
+        let exposed = self.exposed_entity_of(&node.rows)?;
         let own = exposed.catalog.get_of(&exposed.entity)?;
         if own.name != call.capability { None } else { reference_of(exposed, args.clone()) }
     }
 
-    /// Checks a scalar in the place of a reference, for which it may stand if the target's key has one part.
-    pub(super) fn scalar_reference(
+    /// Checks a scalar where a reference is wanted. It is accepted if the key of the target entity has one part.
+    pub(super) fn check_scalar_reference(
         &mut self,
         ref_catalog: RefCatalog<'_>,
         target: &str,
@@ -101,13 +102,13 @@ impl<'s> Checker<'s> {
             None => String::new(),
         };
         let message = format!("{target} has a key of {} parts; write a reference{seed}", entity.key.len());
-        let fix = referred.map(|exposed| self.reference_edit(exposed, value, NameStyle::Names));
+        let fix = referred.map(|exposed| self.reference_correction_edit(exposed, value, NameStyle::Names));
         self.report(Diagnostic::error(codes::WRONG_TYPE, value.span, message).with_fix(fix));
         None
     }
 }
 
-/// Makes the reference of a whole key: its only part, or an object of its parts.
+/// Makes a reference from the parts of a key: the only part itself, or an object of all parts.
 pub(in crate::check) fn reference_of(exposed: &ExposedEntity, mut args: Args) -> Option<Expr> {
     match exposed.definition()?.key.as_slice() {
         [only] => args.remove(only.as_str()),
@@ -119,7 +120,7 @@ pub(in crate::check) fn reference_of(exposed: &ExposedEntity, mut args: Args) ->
     }
 }
 
-/// Returns whether a value is known to be `null`.
+/// Returns whether a value is known and `null`.
 pub(in crate::check) fn is_null(value: &Expr) -> bool {
     value.known().is_some_and(Json::is_null)
 }

@@ -1,6 +1,6 @@
-//! Resolves values that are not written out: an earlier name, the current row, a read.
-//! Invariant: a path is resolved to columns here, and the rows that it leads through are attached to the rows that it
-//! starts from.
+//! Resolves values that refer to something else: a label, the current row, or a read.
+//! Invariant: each path is resolved to columns here. The referenced rows that a path needs are attached to the rows
+//! that the path starts from.
 
 use std::sync::Arc;
 
@@ -13,44 +13,44 @@ use crate::check::{Checker, NodeId, RowEntity, RowScope, RowType};
 use crate::ir::{Expr, Path, RowPart, Step, StepKind};
 use crate::syntax::tree::{Key, MethodArgs, Name, Node, Part, PartKind, Pred, Primary, Value, ValueKind};
 
-/// The most bytes of a text that is copied to each place where it is used.
+/// The largest text in bytes that is copied into each place of its use.
 const MAX_COPIED_TEXT_BYTES: usize = 4096;
 
-/// A value whose place decides which part of it is taken.
+/// A value whose slot decides which part of the value is used.
 #[derive(Debug, Clone)]
 pub(in crate::check) struct ResolvedValue {
-    /// Where the value comes from.
+    /// The source of the value.
     pub base: ValueSource,
-    /// The entity of the rows, if they have its key and can stand for a reference.
+    /// The entity of the rows, if the rows contain its key. Only then can a row be used as a reference.
     pub key: Option<RowEntity>,
-    /// The written path or, of rows with one column, that column.
+    /// The written path. Without one, this is the only column of the rows, if there is exactly one.
     pub value: Option<ValuePath>,
     /// Whether there may be several rows.
     pub many: bool,
-    /// The label, if only a label was written.
+    /// The label, if the value was written as a label alone.
     pub label: Option<SmolStr>,
 }
 
-/// A value inside of a row.
+/// A value inside a row.
 #[derive(Debug, Clone)]
 pub(in crate::check) struct ValuePath {
-    /// Where the value is in the row. Empty for a literal row, which is the value itself.
+    /// The path of the value in the row. It is empty for a literal row, which is the value itself.
     pub path: Path,
     pub kind: Type,
-    /// The catalog of the entities that references in the value refer to.
+    /// The catalog of the entities that the value may refer to.
     pub ref_catalog: Option<Arc<Catalog>>,
 }
 
-/// The place that a value comes from.
+/// The source of a value.
 #[derive(Debug, Clone)]
 pub(in crate::check) enum ValueSource {
     /// The rows of a node.
     Step(NodeId),
-    /// The current row.
+    /// The current row of the nearest `=>`.
     Row,
-    /// A read for the current row.
+    /// A read that is done for the current row.
     Read(Vec<Step>),
-    /// A text that is known.
+    /// A known text.
     Known(Json),
 }
 
@@ -67,7 +67,7 @@ impl ValueSource {
 }
 
 impl<'s> Checker<'s> {
-    /// Resolves an expression that stands for a value.
+    /// Resolves an expression that is used as a value.
     pub(in crate::check) fn resolve_value(&mut self, node: &Node) -> Option<ResolvedValue> {
         self.value_depth += 1;
         let resolved = self.resolve_source(node);
@@ -79,29 +79,29 @@ impl<'s> Checker<'s> {
         Some(ResolvedValue { label, ..resolved? })
     }
 
-    /// Decides whether an expression is a path of the current row, a read for each row, or rows of the program.
+    /// Decides whether an expression is a path of the current row, a read per row, or rows of the program.
     fn resolve_source(&mut self, node: &Node) -> Option<ResolvedValue> {
         let row = self.row_scopes.last().copied();
-        // Inside of a read for each row, the current row is in a space around the current one. Everything is then a
-        // step of that read already.
+        // Inside a read per row, the current row belongs to an outer space. Each expression is then already a step of
+        // that read.
         let is_row_of_current_space = row.is_some_and(|row| row.space == self.current_space());
         match (&node.primary, row) {
             (Primary::Row(span), None) => {
                 self.report_row_outside(*span);
                 None
             }
-            (Primary::Row(_), Some(row)) => match self.row_path(row, &node.parts) {
+            (Primary::Row(_), Some(row)) => match self.resolve_row_path(row, &node.parts) {
                 Some(resolved) => Some(resolved),
-                None if is_row_of_current_space => self.per_row_read(node),
-                None => self.step_path(node),
+                None if is_row_of_current_space => self.resolve_per_row_read(node),
+                None => self.resolve_step_path(node),
             },
-            (_, Some(_)) if is_row_of_current_space && mentions_row(node) => self.per_row_read(node),
-            _ => self.step_path(node),
+            (_, Some(_)) if is_row_of_current_space && mentions_row(node) => self.resolve_per_row_read(node),
+            _ => self.resolve_step_path(node),
         }
     }
 
-    /// Resolves `_` or `_.path`. Returns `None` if the path leads further than fields.
-    fn row_path(&mut self, row: RowScope, parts: &[Part]) -> Option<ResolvedValue> {
+    /// Resolves `_` or `_.path`. Returns `None` if the path contains more than fields.
+    fn resolve_row_path(&mut self, row: RowScope, parts: &[Part]) -> Option<ResolvedValue> {
         let names = plain_names(parts)?;
         let rows = self.row_type_of(row);
         if names.is_empty() {
@@ -112,12 +112,11 @@ impl<'s> Checker<'s> {
         Some(path_value(ValueSource::Row, &rows, resolved))
     }
 
-    /// Resolves an expression as a read for each row.
-    fn per_row_read(&mut self, node: &Node) -> Option<ResolvedValue> {
-        let (resolved, steps) = self.in_new_space(|checker| checker.step_path(node))?;
+    /// Resolves an expression as a read per row.
+    fn resolve_per_row_read(&mut self, node: &Node) -> Option<ResolvedValue> {
+        let (resolved, steps) = self.check_in_new_space(|checker| checker.resolve_step_path(node))?;
         let last = steps.len().checked_sub(1);
-        // A value is taken from the last step of a read, so the steps that were made after the value's node are
-        // dropped.
+        // The value of a read is taken from its last step, so the steps behind the value's node are dropped.
         let steps = match (&resolved.base, last) {
             (ValueSource::Step(node), Some(last)) if node.0 < last => steps.into_iter().take(node.0 + 1).collect(),
             _ => steps,
@@ -128,34 +127,34 @@ impl<'s> Checker<'s> {
         }
     }
 
-    /// Resolves an expression to the rows of a node and a path in them. Names behind the last other part may be
-    /// relations or fields: relations are followed until the rest of the names is a path of fields.
-    fn step_path(&mut self, node: &Node) -> Option<ResolvedValue> {
-        let plain = |part: &Part| matches!(part.kind, PartKind::Follow { preds: None, .. });
-        let from = node.parts.iter().rposition(|part| !plain(part)).map_or(0, |at| at + 1);
-        let mut at = self.check_chain(&node.primary, &node.parts[..from], node.head)?;
-        let rest = &node.parts[from..];
-        for done in 0..rest.len() {
-            let names = plain_names(&rest[done..])?;
+    /// Resolves an expression to the rows of a node and a path in them. Each trailing name may be a relation or a
+    /// field: relations are followed until the remaining names are a path of fields.
+    fn resolve_step_path(&mut self, node: &Node) -> Option<ResolvedValue> {
+        let is_plain_name = |part: &Part| matches!(part.kind, PartKind::Follow { preds: None, .. });
+        let trailing_start = node.parts.iter().rposition(|part| !is_plain_name(part)).map_or(0, |at| at + 1);
+        let mut at = self.check_chain(&node.primary, &node.parts[..trailing_start], node.head)?;
+        let trailing_parts = &node.parts[trailing_start..];
+        for followed_count in 0..trailing_parts.len() {
+            let names = plain_names(&trailing_parts[followed_count..])?;
             let rows = self.rows(at).clone();
             if let Ok(resolved) = self.lookup_path(&rows, &names) {
-                if let Some(known) = self.known_text(at) {
-                    return Some(known);
+                if let Some(known_text_value) = self.known_text(at) {
+                    return Some(known_text_value);
                 }
-                let at = self.attach(at, &resolved.attachments);
+                let at = self.attach_to_rows(at, &resolved.attachments);
                 return Some(path_value(ValueSource::Step(at), &rows, resolved));
             }
-            at = self.apply_part(at, &rest[done], node.head.start)?;
+            at = self.apply_part(at, &trailing_parts[followed_count], node.head.start)?;
         }
-        if let Some(known) = self.known_text(at) {
-            return Some(known);
+        if let Some(known_text_value) = self.known_text(at) {
+            return Some(known_text_value);
         }
         let rows = self.rows(at).clone();
         Some(row_value(ValueSource::Step(at), &rows))
     }
 
-    /// Returns the text of a node that is a block of text. A long text stays a step, because a program that uses it
-    /// often would become a plan with many copies.
+    /// Returns the text of a node that is a block of text. A long text stays a step, because a plan with many copies
+    /// of it would become large.
     fn known_text(&self, node: NodeId) -> Option<ResolvedValue> {
         let node = self.checked_node(node);
         let content = match &node.kind {
@@ -199,7 +198,7 @@ fn path_value(base: ValueSource, rows: &RowType, resolved: ResolvedPath) -> Reso
     ResolvedValue { base, key: None, value, many: rows.many, label: None }
 }
 
-/// Returns the names of parts, if each is only `.name`.
+/// Returns the names of the parts, or `None` if a part is more than `.name`.
 fn plain_names(parts: &[Part]) -> Option<Vec<Name>> {
     parts
         .iter()

@@ -1,5 +1,6 @@
-//! Writes values to copy: places to fill in the form of each type, and one real value of each type.
-//! Invariant: a real value passes the check where it is offered, and a place to fill passes it in a taught line.
+//! Writes sample values for corrections: placeholders in the form of a type, or one real value of a type.
+//! Invariant: a real value passes the check of the slot that it is offered for. A placeholder passes the check in a
+//! taught line.
 
 use std::sync::Arc;
 
@@ -9,32 +10,34 @@ use super::RefCatalog;
 use crate::check::Checker;
 use crate::scope::NameStyle;
 
-/// The form of a sample.
+/// The form in which a sample is written.
 #[derive(Debug, Clone, Copy)]
 struct SampleForm {
     /// The style of the names in references.
     style: NameStyle,
-    /// Whether the sample is a real value. Otherwise scalars are places to fill.
+    /// Whether the sample is a real value. Otherwise each scalar is a placeholder.
     is_real: bool,
 }
 
 impl Checker<'_> {
-    /// Returns places to fill (`$`) in the form that the type has, for a value that only the author knows.
-    pub(in crate::check) fn sample(&self, ref_catalog: &Arc<Catalog>, kind: &Type, style: NameStyle) -> String {
-        self.sample_of(Some(ref_catalog), kind, SampleForm { style, is_real: false })
+    /// Returns placeholders (`$`) in the form of a type, for a value that only the author knows.
+    pub(in crate::check) fn write_sample(&self, ref_catalog: &Arc<Catalog>, kind: &Type, style: NameStyle) -> String {
+        self.write_sample_in_form(Some(ref_catalog), kind, SampleForm { style, is_real: false })
     }
 
-    /// Returns a real value of a type, to correct a place that was left open.
-    pub(super) fn real_sample(&self, ref_catalog: RefCatalog<'_>, kind: &Type) -> String {
-        self.sample_of(ref_catalog, kind, SampleForm { style: NameStyle::Names, is_real: true })
+    /// Returns a real value of a type. Corrections write it in place of a placeholder.
+    pub(super) fn write_real_sample(&self, ref_catalog: RefCatalog<'_>, kind: &Type) -> String {
+        self.write_sample_in_form(ref_catalog, kind, SampleForm { style: NameStyle::Names, is_real: true })
     }
 
     /// Returns a sample of a type.
-    fn sample_of(&self, ref_catalog: RefCatalog<'_>, kind: &Type, form: SampleForm) -> String {
+    fn write_sample_in_form(&self, ref_catalog: RefCatalog<'_>, kind: &Type, sample_form: SampleForm) -> String {
         match kind {
-            Type::Array(of) if form.is_real => format!("[{}]", self.sample_of(ref_catalog, of, form)),
+            Type::Array(of) if sample_form.is_real => {
+                format!("[{}]", self.write_sample_in_form(ref_catalog, of, sample_form))
+            }
             Type::Array(of) if matches!(of.as_ref(), Type::Union(_) | Type::Object(_)) => {
-                format!("[{}]", self.sample_of(ref_catalog, of, form))
+                format!("[{}]", self.write_sample_in_form(ref_catalog, of, sample_form))
             }
             Type::String(_)
             | Type::Json
@@ -46,7 +49,7 @@ impl Checker<'_> {
             | Type::MultiSelect(_)
             | Type::Array(_)
             | Type::Uuid
-                if !form.is_real =>
+                if !sample_form.is_real =>
             {
                 "$".to_owned()
             }
@@ -62,52 +65,60 @@ impl Checker<'_> {
             Type::Object(slots) => {
                 let pairs = slots.iter().filter(|(_, slot)| slot.required);
                 let pairs: Vec<String> = pairs
-                    .map(|(name, slot)| format!("{name}: {}", self.sample_of(ref_catalog, &slot.kind, form)))
+                    .map(|(name, slot)| {
+                        format!("{name}: {}", self.write_sample_in_form(ref_catalog, &slot.kind, sample_form))
+                    })
                     .collect();
                 format!("{{{}}}", pairs.join(", "))
             }
             Type::Union(union) => {
                 let first = union.arms.keys().next().cloned().unwrap_or_default();
-                self.sample_arm(ref_catalog, &first, union, form)
+                self.write_arm_sample(ref_catalog, &first, union, sample_form)
             }
-            Type::Ref(target) => self.sample_reference(ref_catalog, target, form),
+            Type::Ref(target) => self.write_reference_sample(ref_catalog, target, sample_form),
         }
     }
 
-    /// Returns an arm with places to fill.
-    pub(super) fn placeholder_arm(&self, ref_catalog: RefCatalog<'_>, name: &str, union: &Union) -> String {
-        self.sample_arm(ref_catalog, name, union, SampleForm { style: NameStyle::Names, is_real: false })
+    /// Returns an arm with placeholders as the values of its required slots.
+    pub(super) fn write_placeholder_arm(&self, ref_catalog: RefCatalog<'_>, name: &str, union: &Union) -> String {
+        self.write_arm_sample(ref_catalog, name, union, SampleForm { style: NameStyle::Names, is_real: false })
     }
 
-    fn sample_arm(&self, ref_catalog: RefCatalog<'_>, name: &str, union: &Union, form: SampleForm) -> String {
+    fn write_arm_sample(
+        &self,
+        ref_catalog: RefCatalog<'_>,
+        name: &str,
+        union: &Union,
+        sample_form: SampleForm,
+    ) -> String {
         let slots = union.arms.get(name).into_iter().flatten();
         let pairs: Vec<String> = slots
             .filter(|(_, slot)| slot.required)
-            .map(|(name, slot)| format!("{name}={}", self.sample_of(ref_catalog, &slot.kind, form)))
+            .map(|(name, slot)| format!("{name}={}", self.write_sample_in_form(ref_catalog, &slot.kind, sample_form)))
             .collect();
         format!("{name}{{{}}}", pairs.join(", "))
     }
 
-    /// Returns a sample of a reference: its only part, or the entity with all parts of its key.
-    fn sample_reference(&self, ref_catalog: RefCatalog<'_>, target: &str, form: SampleForm) -> String {
-        let word = if form.is_real { "\"words\"" } else { "$" };
+    /// Returns a sample of a reference: the only key part, or the entity with all parts of its key.
+    fn write_reference_sample(&self, ref_catalog: RefCatalog<'_>, target: &str, sample_form: SampleForm) -> String {
+        let sample_value = if sample_form.is_real { "\"words\"" } else { "$" };
         let Some((ref_catalog, entity)) = ref_catalog.and_then(|catalog| Some((catalog, catalog.entity(target)?)))
         else {
-            return word.to_owned();
+            return sample_value.to_owned();
         };
         let key: Vec<&catalog::Field> = entity.key_fields().collect();
-        // A key part that is a reference itself is shown as a plain word, so that samples do not nest.
+        // A key part that is itself a reference is shown as one plain value, so that samples are not nested.
         let part = |kind: &Type| match kind {
-            Type::Ref(_) => word.to_owned(),
-            plain => self.sample_of(Some(ref_catalog), plain, form),
+            Type::Ref(_) => sample_value.to_owned(),
+            plain => self.write_sample_in_form(Some(ref_catalog), plain, sample_form),
         };
         if let [only] = key.as_slice() {
             return part(&only.kind);
         }
-        let name = self.scope.find_exposed(ref_catalog, target).map_or(target, |e| e.styled_name(form.style));
+        let name = self.scope.find_exposed(ref_catalog, target).map_or(target, |e| e.styled_name(sample_form.style));
         let slots: Vec<String> = key
             .iter()
-            .map(|f| format!("{}={}", self.scope.styled_slot(ref_catalog, &f.name, form.style), part(&f.kind)))
+            .map(|f| format!("{}={}", self.scope.styled_slot(ref_catalog, &f.name, sample_form.style), part(&f.kind)))
             .collect();
         format!("{name}({})", slots.join(", "))
     }

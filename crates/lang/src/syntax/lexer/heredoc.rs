@@ -1,6 +1,5 @@
-//! Reads heredocs, the blocks of text of the language: `<<TAG`, the text, a line `TAG`.
-//! Invariant: the lines that could close a heredoc are collected once for the whole text, however many heredocs it
-//! opens.
+//! Reads heredocs, which are blocks of text: a line that ends with `<<TAG`, the text, and a line `TAG`.
+//! Invariant: the lines that may close a heredoc are collected once for the whole text, however many heredocs it has.
 
 use std::collections::HashMap;
 
@@ -9,30 +8,30 @@ use base::{Diagnostic, Span};
 use super::Lexer;
 use crate::codes;
 use crate::syntax::ParseMode;
-use crate::syntax::reports::{quoted, shown};
+use crate::syntax::reports::{quote_as_literal, shorten_for_message};
 use crate::syntax::token::TokenKind;
 
-/// The bytes behind an opener that are searched for a text on the same line.
+/// The most bytes behind a heredoc's opener that are searched for text on the same line.
 const MAX_LINE_REST_BYTES: usize = 120;
 
-/// For each tag: the lines that could close a heredoc, and those that open one.
+/// The lines that may close or open a heredoc, by tag.
 pub(super) struct ClosingLines<'t>(HashMap<&'t str, TagLines>);
 
-/// The lines of one tag, each list in the order of the text.
+/// The lines of one tag. Each list is in the order of the text.
 #[derive(Default)]
 struct TagLines {
-    /// Lines that begin with the tag, with nothing but closers and commas behind it.
+    /// The lines that consist of the tag, possibly followed by closing brackets and commas.
     closing: Vec<TagLine>,
-    /// Lines that begin with the tag and a closer or a comma, with more behind.
+    /// The lines that begin with the tag and a closing bracket or comma, followed by other text.
     sloppy: Vec<TagLine>,
-    /// Lines that end with `<<TAG`.
+    /// The lines that end with `<<TAG`.
     opening: Vec<TagLine>,
 }
 
-/// A line with a tag.
+/// A line that contains a tag.
 #[derive(Clone, Copy)]
 struct TagLine {
-    /// The offset at which the line starts.
+    /// The offset of the start of the line.
     start: usize,
     /// The offset behind the tag at the start of the line.
     end: usize,
@@ -40,11 +39,11 @@ struct TagLine {
 
 /// The line that closes a heredoc.
 enum ClosingLine {
-    /// Only closers follow the tag on the line.
-    Line(TagLine),
-    /// More than closers follows the tag on the line.
+    /// A proper closing line: only closing brackets and commas follow the tag.
+    Proper(TagLine),
+    /// A sloppy closing line: other text follows the tag.
     Sloppy(TagLine),
-    /// No line closes it.
+    /// The heredoc has no closing line.
     None,
 }
 
@@ -74,22 +73,23 @@ impl<'t> ClosingLines<'t> {
         Self(tags)
     }
 
-    /// Finds the line that closes the heredoc that `tag` opens at `after`. A sloppy line closes it if no proper line
-    /// does, or if the heredoc would otherwise contain the opener of another heredoc, which the proper line closes.
-    fn closing_of(&self, tag: &str, after: usize) -> ClosingLine {
+    /// Finds the closing line of a heredoc that opens with `tag` at `after`. A sloppy line is used if there is no
+    /// proper line, or if the proper line closes a later heredoc with the same tag.
+    fn find_closing_line(&self, tag: &str, after: usize) -> ClosingLine {
         let Some(lines) = self.0.get(tag) else { return ClosingLine::None };
         match (first_after(&lines.closing, after), first_after(&lines.sloppy, after)) {
             (Some(line), Some(sloppy)) if sloppy.start < line.start && lines.opens_between(sloppy, line) => {
                 ClosingLine::Sloppy(sloppy)
             }
-            (Some(line), _) => ClosingLine::Line(line),
+            (Some(line), _) => ClosingLine::Proper(line),
             (None, Some(sloppy)) => ClosingLine::Sloppy(sloppy),
             (None, None) => ClosingLine::None,
         }
     }
 
-    /// Finds the line that closes a heredoc whose opener has more on its line, unless that line closes another heredoc.
-    fn closing_of_crowded(&self, tag: &str, after: usize) -> Option<TagLine> {
+    /// Finds the closing line of a heredoc with more text on its opening line. Returns `None` if the line closes
+    /// another heredoc.
+    fn find_closing_line_of_crowded_opener(&self, tag: &str, after: usize) -> Option<TagLine> {
         let lines = self.0.get(tag)?;
         let line = first_after(&lines.closing, after)?;
         let opening = first_after(&lines.opening, after);
@@ -98,19 +98,19 @@ impl<'t> ClosingLines<'t> {
 }
 
 impl TagLines {
-    /// Returns whether a heredoc is opened between two lines.
+    /// Returns whether a heredoc opens between two lines.
     fn opens_between(&self, from: TagLine, to: TagLine) -> bool {
         let next = self.opening.get(self.opening.partition_point(|line| line.start < from.start));
         next.is_some_and(|opening| opening.start < to.start)
     }
 }
 
-/// Returns the first line that starts behind an offset.
+/// Returns the first line that starts after an offset.
 fn first_after(lines: &[TagLine], after: usize) -> Option<TagLine> {
     lines.get(lines.partition_point(|line| line.start <= after)).copied()
 }
 
-/// Returns the tag at the start of `text`, or an empty text.
+/// Returns the tag at the start of `text`, or an empty string if there is none.
 fn leading_tag(text: &str) -> &str {
     if !text.starts_with(|c: char| c.is_alphabetic() || c == '_') {
         return "";
@@ -132,24 +132,27 @@ pub(in crate::syntax) fn heredoc_tag_and_body(token: &str) -> (&str, &str) {
 }
 
 impl<'t> Lexer<'t, '_> {
-    /// Reads the token at `<<`: a heredoc, a place to fill in a taught line, or a mistake.
-    pub(super) fn heredoc(&mut self, start: usize) {
-        let tag = leading_tag(self.rest(start + 2));
+    /// Reads the token at `<<`: a heredoc, a placeholder in a taught line, or a mistake.
+    pub(super) fn read_heredoc(&mut self, start: usize) {
+        let tag = leading_tag(self.text_from(start + 2));
         if tag.is_empty() {
             self.report_bad_opener(start);
             return;
         }
         let opener = Span::new(start, start + 2 + tag.len());
-        let after = self.rest(opener.end as usize);
+        let after = self.text_from(opener.end as usize);
         let after = after.trim_start_matches([' ', '\t', '\r']);
         let alone = after.is_empty() || after.starts_with('\n');
-        let crowded_close = if alone { None } else { self.closing_lines().closing_of_crowded(tag, start) };
-        let closing = if alone { self.closing_lines().closing_of(tag, start) } else { ClosingLine::None };
+        let crowded_close =
+            if alone { None } else { self.closing_lines().find_closing_line_of_crowded_opener(tag, start) };
+        let closing = if alone { self.closing_lines().find_closing_line(tag, start) } else { ClosingLine::None };
         match (closing, crowded_close) {
-            (ClosingLine::Line(line), _) => self.push_block(start, line),
-            (ClosingLine::Sloppy(line), _) if self.mode == ParseMode::Program => self.sloppy_block(start, line, tag),
+            (ClosingLine::Proper(line), _) => self.push_heredoc(start, line),
+            (ClosingLine::Sloppy(line), _) if self.mode == ParseMode::Program => {
+                self.read_sloppy_heredoc(start, line, tag)
+            }
             _ if self.mode == ParseMode::Taught => {
-                self.push(TokenKind::Hole, opener);
+                self.push_token(TokenKind::Placeholder, opener);
                 self.skip_to(opener.end as usize);
             }
             (_, Some(line)) => self.report_opener_not_alone(opener, line),
@@ -158,27 +161,27 @@ impl<'t> Lexer<'t, '_> {
         }
     }
 
-    fn push_block(&mut self, start: usize, line: TagLine) {
-        self.push(TokenKind::Heredoc, Span::new(start, line.end));
+    fn push_heredoc(&mut self, start: usize, line: TagLine) {
+        self.push_token(TokenKind::Heredoc, Span::new(start, line.end));
         self.skip_to(line.end);
     }
 
-    /// Reads a heredoc whose closing line is like `TAG).limit(3)` or `TAG, p6=1)`, and says so in a note.
-    fn sloppy_block(&mut self, start: usize, line: TagLine, tag: &str) {
+    /// Reads a heredoc whose closing line has other text, such as `TAG).limit(3)` or `TAG, p6=1)`, and adds a note.
+    fn read_sloppy_heredoc(&mut self, start: usize, line: TagLine, tag: &str) {
         let tag_span = Span::new(line.end - tag.len(), line.end);
         let message = format!("`{tag}` was read as the end of the text, although more follows it on its line");
         self.reports.add(Diagnostic::note(codes::UNCLOSED_HEREDOC, tag_span, message));
-        self.push_block(start, line);
+        self.push_heredoc(start, line);
     }
 
-    /// Returns the rest of the line, at most `MAX_LINE_REST_BYTES` of it.
+    /// Returns the rest of the line, limited to `MAX_LINE_REST_BYTES`.
     fn rest_of_line(&self, from: usize) -> &'t str {
-        let rest = self.rest(from);
+        let rest = self.text_from(from);
         let rest_of_line = rest.get(..rest.floor_char_boundary(MAX_LINE_REST_BYTES.min(rest.len()))).unwrap_or("");
         rest_of_line.split('\n').next().unwrap_or("")
     }
 
-    /// Returns the lines of all tags, which are collected at the first call.
+    /// Returns the lines of all tags. The first call collects them.
     fn closing_lines(&mut self) -> &ClosingLines<'t> {
         if self.closing_lines.is_none() {
             self.steps += self.text.len();
@@ -187,7 +190,7 @@ impl<'t> Lexer<'t, '_> {
     }
 
     fn report_unclosed(&mut self, opener: Span, tag: &str) {
-        if self.reports.accepts(opener) {
+        if self.reports.would_keep_error(opener) {
             let position = self.reports.position(opener.start);
             let message = format!(
                 "`<<{tag}` opened at {position} is not closed; end its text with a line that holds only `{tag}`"
@@ -197,14 +200,15 @@ impl<'t> Lexer<'t, '_> {
         self.discard_rest(opener);
     }
 
-    /// Skips the rest of the text, which belongs to a text that nothing closes.
+    /// Skips the rest of the text, which belongs to an unclosed string or heredoc.
     pub(super) fn discard_rest(&mut self, opener: Span) {
         self.rest_discarded = true;
-        self.push(TokenKind::Bad, opener);
+        self.push_token(TokenKind::Bad, opener);
         self.skip_to(self.text.len());
     }
 
-    /// Reports `m1(p5=<<TAG)` with the text on the next lines, and skips that text when the line ends.
+    /// Reports text behind `<<TAG` on its line, as in `m1(p5=<<TAG)`. The body on the next lines is skipped at the end
+    /// of this line.
     fn report_opener_not_alone(&mut self, opener: Span, line: TagLine) {
         let tag = opener.of(self.text).trim_start_matches('<');
         let message = format!(
@@ -219,12 +223,12 @@ impl<'t> Lexer<'t, '_> {
         } else {
             diagnostic
         });
-        self.push(TokenKind::Bad, opener);
+        self.push_token(TokenKind::Bad, opener);
         self.resume_at = self.resume_at.max(line.end);
         self.skip_to(opener.end as usize);
     }
 
-    /// Reports `<<T text T`, or a `<<T` that was copied from a table and not filled.
+    /// Reports `<<T text T` on one line, or a placeholder `<<T` that was copied from a taught table.
     fn report_text_on_opener_line(&mut self, opener: Span, tag: &str) {
         let message = format!(
             "the text of `<<{tag}` starts on the next line and ends with a line `{tag}`; a short text is a string"
@@ -237,52 +241,57 @@ impl<'t> Lexer<'t, '_> {
                 && apart(rest_of_line.get(at + tag.len()..).and_then(|text| text.chars().next()))
         });
         let Some(close) = close else {
-            let filled = quoted("text");
-            self.reports.fix(diagnostic, opener, &filled);
-            self.push(TokenKind::Bad, opener);
+            let filled = quote_as_literal("text");
+            self.reports.add_with_fix(diagnostic, opener, &filled);
+            self.push_token(TokenKind::Bad, opener);
             self.skip_to(opener.end as usize);
             return;
         };
         let end = opener.end as usize + close + tag.len();
         let whole = Span::new(opener.start as usize, end);
-        self.reports.fix(diagnostic, whole, &quoted(rest_of_line.get(..close).unwrap_or("").trim()));
-        self.push(TokenKind::Bad, whole);
+        self.reports.add_with_fix(diagnostic, whole, &quote_as_literal(rest_of_line.get(..close).unwrap_or("").trim()));
+        self.push_token(TokenKind::Bad, whole);
         self.skip_to(end);
     }
 
-    /// Reports `<<`, `<<<TAG`, `<<-TAG`, `<<"TAG"` or `<< TAG`, and skips the text that the opener was probably meant
-    /// for.
+    /// Reports a misspelled opener: `<<`, `<<<TAG`, `<<-TAG`, `<<"TAG"` or `<< TAG`. The text that was probably meant
+    /// as the body is skipped.
     fn report_bad_opener(&mut self, start: usize) {
-        let rest = self.rest(start + 2);
+        let rest = self.text_from(start + 2);
         let gap: usize = rest.chars().take(4).take_while(|c| "<-~'\" ".contains(*c)).map(char::len_utf8).sum();
         let tag = leading_tag(rest.get(gap..).unwrap_or(""));
         let mut end = start + 2 + gap + tag.len();
-        if !tag.is_empty() && self.rest(end).starts_with(['\'', '"']) {
+        if !tag.is_empty() && self.text_from(end).starts_with(['\'', '"']) {
             end += 1;
         }
         let opener = Span::new(start, end);
         let name = if tag.is_empty() { "TAG" } else { tag };
         let message = format!(
             "`{}` opens no text; write `<<{name}`, the text on its own lines, then a line `{name}`",
-            shown(opener.of(self.text).trim_end())
+            shorten_for_message(opener.of(self.text).trim_end())
         );
-        self.reports.fix(Diagnostic::error(codes::BAD_HEREDOC_OPENER, opener, message), opener, &format!("<<{name}"));
-        let line = if tag.is_empty() { None } else { self.closing_lines().closing_of_crowded(tag, start) };
-        let alone = self.rest(end).trim_start_matches([' ', '\t', '\r']).starts_with('\n');
+        self.reports.add_with_fix(
+            Diagnostic::error(codes::BAD_HEREDOC_OPENER, opener, message),
+            opener,
+            &format!("<<{name}"),
+        );
+        let line =
+            if tag.is_empty() { None } else { self.closing_lines().find_closing_line_of_crowded_opener(tag, start) };
+        let alone = self.text_from(end).trim_start_matches([' ', '\t', '\r']).starts_with('\n');
         match line {
             Some(line) if alone => {
-                self.push(TokenKind::Bad, Span::new(start, line.end));
+                self.push_token(TokenKind::Bad, Span::new(start, line.end));
                 self.skip_to(line.end);
             }
             Some(line) => {
-                self.push(TokenKind::Bad, opener);
+                self.push_token(TokenKind::Bad, opener);
                 self.resume_at = self.resume_at.max(line.end);
                 self.skip_to(end);
             }
-            // The lines below are most likely the text. To lex them as program would only add diagnostics.
+            // The following lines are most likely the body. Reading them as program text would only add diagnostics.
             None if alone => self.discard_rest(opener),
             None => {
-                self.push(TokenKind::Bad, opener);
+                self.push_token(TokenKind::Bad, opener);
                 self.skip_to(end);
             }
         }

@@ -1,7 +1,7 @@
-//! Splits text into tokens. Comments and blanks end here. Strings are in `quote`, heredocs in `heredoc`, stray
-//! characters in `stray`.
-//! Invariant: each byte is looked at a bounded number of times. Every token lies inside the text and between
-//! characters.
+//! Splits program text into tokens, without comments and blanks. `quote` reads strings, `heredoc` reads heredocs, and
+//! `stray` reads characters that begin no token.
+//! Invariant: each byte is read a bounded number of times. Each token is inside the text and ends at character
+//! boundaries.
 
 mod heredoc;
 mod quote;
@@ -12,27 +12,27 @@ use base::{Diagnostic, Span};
 use logos::Logos;
 
 use super::ParseMode;
-use super::reports::{Reports, quoted, shown};
+use super::reports::{Reports, quote_as_literal, shorten_for_message};
 use super::token::{Token, TokenKind};
 use crate::codes;
 use heredoc::ClosingLines;
 pub(super) use heredoc::heredoc_tag_and_body;
 use quote::QuoteScans;
-pub(super) use quote::decode;
+pub(super) use quote::decode_string;
 use raw::RawToken;
 
-/// The result of lexing a text.
+/// The result of splitting a text into tokens.
 pub(super) struct Lexed {
     /// The tokens, with a `Newline` for every line break between tokens.
     pub tokens: Vec<Token>,
-    /// Whether an unclosed text took the rest of the program. The brackets that are open before it are then not the
-    /// author's mistake.
+    /// Whether an unclosed string or heredoc contains the rest of the text. The open brackets before it are then not
+    /// reported.
     pub rest_discarded: bool,
-    /// The number of bytes that were looked at, for the test that the work is linear.
+    /// The number of bytes that were read. A test checks that it grows linearly.
     pub steps: usize,
 }
 
-/// Splits a text into tokens. Text that is no token is reported and becomes a token `Bad`.
+/// Splits a text into tokens. Text that is not a token is reported and becomes a `Bad` token.
 pub(super) fn lex<'t>(text: &'t str, mode: ParseMode, reports: &mut Reports<'t>) -> Lexed {
     let mut lexer = Lexer {
         text,
@@ -56,33 +56,33 @@ pub(super) fn lex<'t>(text: &'t str, mode: ParseMode, reports: &mut Reports<'t>)
 struct Lexer<'t, 'r> {
     text: &'t str,
     mode: ParseMode,
-    /// The generated lexer of the plain tokens, and the position in the text.
+    /// The generated lexer of the raw tokens. It has the current position in the text.
     raw: logos::Lexer<'t, RawToken>,
     reports: &'r mut Reports<'t>,
-    /// The tokens so far.
+    /// The tokens read so far.
     tokens: Vec<Token>,
-    /// The last search for each kind of quote.
+    /// The last search for each kind of closing quote.
     quote_scans: QuoteScans,
-    /// The lines that may close a heredoc, which are collected when the first heredoc is opened.
+    /// The lines that may close a heredoc. They are collected at the first heredoc.
     closing_lines: Option<ClosingLines<'t>>,
-    /// The offset at which lexing continues after this line: behind the body of a heredoc whose opener had more on its
-    /// line. 0 if there is none.
+    /// The offset to continue at when the current line ends, or 0 to continue at the next line. It skips the body of a
+    /// heredoc whose opening line has more text.
     resume_at: usize,
-    /// As in [`Lexed`].
+    /// The value of [`Lexed::rest_discarded`] so far.
     rest_discarded: bool,
-    /// As in [`Lexed`].
+    /// The value of [`Lexed::steps`] so far.
     steps: usize,
 }
 
 impl<'t> Lexer<'t, '_> {
-    /// Makes the token of a raw token. Those that need a look ahead are read by a function of their own.
+    /// Makes the token for a raw token. Kinds that need more than their pattern have their own methods.
     fn read_token(&mut self, raw: RawToken) {
         let range = self.raw.span();
         let start = range.start;
         let span = Span::new(range.start, range.end);
         self.steps += range.len();
         if let Some(kind) = raw.fixed_kind() {
-            self.push(kind, span);
+            self.push_token(kind, span);
             return;
         }
         match raw {
@@ -90,27 +90,27 @@ impl<'t> Lexer<'t, '_> {
                 if self.resume_at > range.end {
                     self.skip_to(self.resume_at);
                 } else {
-                    self.push(TokenKind::Newline, span);
+                    self.push_token(TokenKind::Newline, span);
                 }
             }
-            RawToken::Word => self.word(span),
-            RawToken::BadNumber => self.bad_number(span),
-            RawToken::Quote => self.string(start),
-            RawToken::TripleQuote => self.triple_quoted(start),
-            RawToken::OtherQuote => self.other_quote(start),
-            RawToken::Fence => self.fence(start),
-            RawToken::Heredoc => self.heredoc(start),
-            RawToken::Alias => self.alias(span),
-            RawToken::Other => self.stray_character(start),
+            RawToken::Word => self.read_word(span),
+            RawToken::BadNumber => self.report_bad_number(span),
+            RawToken::Quote => self.read_string(start),
+            RawToken::TripleQuote => self.read_triple_quoted_string(start),
+            RawToken::OtherQuote => self.read_foreign_string(start),
+            RawToken::Fence => self.skip_fence(start),
+            RawToken::Heredoc => self.read_heredoc(start),
+            RawToken::Alias => self.read_alias(span),
+            RawToken::Other => self.read_stray_character(start),
             _ => {}
         }
     }
 
-    fn push(&mut self, kind: TokenKind, span: Span) {
+    fn push_token(&mut self, kind: TokenKind, span: Span) {
         self.tokens.push(Token { kind, span });
     }
 
-    /// Continues lexing at `to`, if that is behind the current token.
+    /// Continues at the offset `to`, if it is behind the current token.
     fn skip_to(&mut self, to: usize) {
         let end = self.raw.span().end;
         if to > end && self.text.is_char_boundary(to) {
@@ -119,38 +119,44 @@ impl<'t> Lexer<'t, '_> {
         }
     }
 
-    /// Returns the text from an offset.
-    fn rest(&self, from: usize) -> &'t str {
+    /// Returns the text from an offset to the end.
+    fn text_from(&self, from: usize) -> &'t str {
         self.text.get(from..).unwrap_or("")
     }
 
-    /// Returns the offset at which the line of `from` ends, before its `\n` or `\r\n`.
-    fn line_end(&mut self, from: usize) -> usize {
-        let rest = self.rest(from);
+    /// Returns the offset of the end of the line that contains `from`, before its `
+    /// ` or `\r
+    /// `.
+    fn find_line_end(&mut self, from: usize) -> usize {
+        let rest = self.text_from(from);
         let line = rest.find('\n').map_or(rest, |at| rest.get(..at).unwrap_or(""));
         self.steps += line.len();
         from + line.strip_suffix('\r').unwrap_or(line).len()
     }
 
-    /// Reads a word. `1_000` is refused as a number with a wrong spelling.
-    fn word(&mut self, span: Span) {
+    /// Reads a word. A word such as `1_000` is reported as a misspelled number.
+    fn read_word(&mut self, span: Span) {
         let text = span.of(self.text);
         if text == "_" {
-            self.push(TokenKind::Row, span);
+            self.push_token(TokenKind::Row, span);
         } else if text.starts_with(|c: char| c.is_ascii_digit())
             && text.contains('_')
             && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_')
         {
-            let message = format!("a number is written without `_`: `{}`", shown(text));
-            self.reports.fix(Diagnostic::error(codes::BAD_NUMBER, span, message), span, &text.replace('_', ""));
-            self.push(TokenKind::Bad, span);
+            let message = format!("a number is written without `_`: `{}`", shorten_for_message(text));
+            self.reports.add_with_fix(
+                Diagnostic::error(codes::BAD_NUMBER, span, message),
+                span,
+                &text.replace('_', ""),
+            );
+            self.push_token(TokenKind::Bad, span);
         } else {
-            self.push(TokenKind::Word, span);
+            self.push_token(TokenKind::Word, span);
         }
     }
 
-    /// Reports a number that is not spelled as one, with the spelling that was probably meant.
-    fn bad_number(&mut self, span: Span) {
+    /// Reports a misspelled number. The correction is the spelling that was probably meant.
+    fn report_bad_number(&mut self, span: Span) {
         let text = span.of(self.text);
         let digits = text.trim_start_matches(['+', '-']);
         let unsigned = digits.strip_suffix('.').unwrap_or(digits);
@@ -158,42 +164,45 @@ impl<'t> Lexer<'t, '_> {
         let date = self.tokens.last().filter(|last| ["now", "today"].contains(&last.span.of(self.text)));
         if let Some(date) = date.filter(|_| text.starts_with(['+', '-'])) {
             let copy = format!("{}{text}", date.span.of(self.text));
-            let message = format!("a date counted from now has no blanks: `{}`", shown(&copy));
-            self.reports.fix(Diagnostic::error(codes::BAD_NUMBER, span, message), date.span.to(span), &copy);
-            self.push(TokenKind::Bad, span);
+            let message = format!("a date counted from now has no blanks: `{}`", shorten_for_message(&copy));
+            self.reports.add_with_fix(Diagnostic::error(codes::BAD_NUMBER, span, message), date.span.to(span), &copy);
+            self.push_token(TokenKind::Bad, span);
             return;
         }
         let (message, copy) = if text.starts_with('-') && !is_number && !digits.contains('.') {
-            (format!("`{}` is no number; a date counted from now is `now{0}`", shown(text)), format!("now{text}"))
+            (
+                format!("`{}` is no number; a date counted from now is `now{0}`", shorten_for_message(text)),
+                format!("now{text}"),
+            )
         } else if is_number {
             let sign = if text.starts_with('-') { "-" } else { "" };
-            (format!("`{}` is not how a number is written", shown(text)), format!("{sign}{unsigned}"))
+            (format!("`{}` is not how a number is written", shorten_for_message(text)), format!("{sign}{unsigned}"))
         } else {
-            (format!("`{}` is no number; as text it needs quotes", shown(text)), quoted(text))
+            (format!("`{}` is no number; as text it needs quotes", shorten_for_message(text)), quote_as_literal(text))
         };
-        self.reports.fix(Diagnostic::error(codes::BAD_NUMBER, span, message), span, &copy);
-        self.push(TokenKind::Bad, span);
+        self.reports.add_with_fix(Diagnostic::error(codes::BAD_NUMBER, span, message), span, &copy);
+        self.push_token(TokenKind::Bad, span);
     }
 
-    /// Reads another language's spelling of a token and says so in a note.
-    fn alias(&mut self, span: Span) {
+    /// Reads a token that is spelled as in another language, and adds a note.
+    fn read_alias(&mut self, span: Span) {
         let written = span.of(self.text);
-        let kind = raw::alias_kind(written);
+        let kind = raw::kind_of_alias(written);
         let message = format!("`{written}` was read as `{kind}`");
         self.reports.add(Diagnostic::note(codes::UNEXPECTED, span, message));
-        self.push(kind, span);
+        self.push_token(kind, span);
     }
 
     /// Skips a Markdown fence around the program.
-    fn fence(&mut self, start: usize) {
-        // A fence begins a line. Only blanks can stand between the line break and this token, because a comment would
-        // have run to the next line break.
+    fn skip_fence(&mut self, start: usize) {
+        // A fence is the first token of a line. Only blanks can be between the line break and this token, because a
+        // comment ends at a line break.
         let opens_line = matches!(self.tokens.last().map(|token| token.kind), None | Some(TokenKind::Newline));
         if !opens_line {
-            self.other_quote(start);
+            self.read_foreign_string(start);
             return;
         }
-        let end = self.line_end(start);
+        let end = self.find_line_end(start);
         let span = Span::new(start, start + 3);
         self.reports.add(Diagnostic::note(codes::BAD_CHARACTER, span, "the ``` fence around the program was left out"));
         self.skip_to(end);

@@ -1,12 +1,12 @@
-//! The patterns of the raw tokens.
-//! Invariant: every character begins some pattern, so lexing never fails. Tokens that need a look ahead are completed
-//! by hand in the other files of this folder.
+//! The patterns of the raw tokens, from which the lexer is generated.
+//! Invariant: every character matches some pattern, so the generated lexer never fails. The other files of this folder
+//! complete the tokens that a pattern cannot describe.
 
 use logos::Logos;
 
 use crate::syntax::token::TokenKind;
 
-/// A token as its pattern finds it.
+/// A token as the generated lexer finds it.
 #[derive(Logos, Debug, Clone, Copy, PartialEq, Eq)]
 #[logos(skip(
     r"[ \t\r\x0B\x0C\u{85}\u{A0}\u{1680}\u{2000}-\u{200D}\u{2028}\u{2029}\u{202F}\u{205F}\u{2060}\u{3000}\u{FEFF}]+",
@@ -18,7 +18,8 @@ pub(super) enum RawToken {
     #[regex(r";;[^\n]*", priority = 90, allow_greedy = true)]
     Comment,
 
-    // A dash belongs to a word only between word characters, and so do the colons of a time and the `+` after `now`.
+    // A dash is part of a word only between word characters. So are the colons of a time, and the `+` after `now` or
+    // `today`.
     #[regex(r"[\p{L}\p{M}\p{N}_]+(-[\p{L}\p{M}\p{N}_]+)*", priority = 10)]
     #[regex(
         r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?(Z|[+-][0-9]{2}(:?[0-9]{2})?)?",
@@ -92,7 +93,7 @@ pub(super) enum RawToken {
     #[token("}")]
     RightBrace,
 
-    /// Another language's spelling of a token above.
+    /// A token above in the spelling of another language.
     #[token("==")]
     #[token("===")]
     #[token(":=")]
@@ -111,7 +112,7 @@ pub(super) enum RawToken {
 }
 
 impl RawToken {
-    /// Returns the kind of a token that needs no look ahead.
+    /// Returns the kind of a token that is complete as its pattern found it.
     pub(super) fn fixed_kind(self) -> Option<TokenKind> {
         Some(match self {
             RawToken::Number => TokenKind::Number,
@@ -142,8 +143,8 @@ impl RawToken {
     }
 }
 
-/// Returns the kind that another language's spelling stands for.
-pub(super) fn alias_kind(alias: &str) -> TokenKind {
+/// Returns the kind of token that a spelling of another language means.
+pub(super) fn kind_of_alias(alias: &str) -> TokenKind {
     match alias {
         "!==" | "<>" | "\u{2260}" => TokenKind::Ne,
         "\u{2264}" => TokenKind::Le,

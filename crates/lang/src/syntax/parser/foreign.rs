@@ -1,22 +1,22 @@
-//! Reads what other languages write after a dot with a bare argument: `.sum(votes)`, `.select(title)`, `.offset(10)`,
+//! Parses calls that other languages write after a dot, such as `.sum(votes)`, `.select(title)`, `.offset(10)` and
 //! `.map(title)`.
-//! Invariant: the arguments of a method are `slot=value`, so none of these can be a method. The author's names stay as
-//! written.
+//! Invariant: a method's arguments are written `slot=value`, so a call without `slot=` is never a method call. The
+//! author's names are kept.
 
 use base::{Diagnostic, Edit, Span};
 
-use super::aggregate::{FunctionCall, function_of};
+use super::aggregate::{FunctionCall, function_named};
 use super::cursor::{GroupSpans, Parser};
 use super::postfix::Postfix;
 use crate::codes;
-use crate::syntax::reports::shown;
+use crate::syntax::reports::shorten_for_message;
 use crate::syntax::token::TokenKind;
 use crate::syntax::tree::{AggregateFunction, AggregateSpec, PartKind};
 
 impl Parser<'_, '_> {
-    /// Reads a name with brackets that hold no `slot=value`, when the parser stands at the name. Returns `None` if the
-    /// name is not one of another language, and `Some(None)` if it was reported and no part can stand for it.
-    pub(super) fn foreign_part(&mut self) -> Option<Option<PartKind>> {
+    /// Parses a name whose parentheses contain no `slot=value`. The current token is the name. Returns `None` if other
+    /// languages have no such call, and `Some(None)` if the call was reported and no part replaces it.
+    pub(super) fn parse_foreign_part(&mut self) -> Option<Option<PartKind>> {
         let word = self.token_text();
         if self.next_kind() != TokenKind::LeftParen || self.at_arguments() {
             return None;
@@ -29,15 +29,15 @@ impl Parser<'_, '_> {
                 edits = vec![Edit::replace(Span { start: span.start, end: inner.start }, format!("{name}{{"))];
                 edits.push(Edit::replace(Span { start: inner.end, end: whole.end }, "}"));
             }
-            self.report_with_edits(span, format!("`.{}` is written `.{name}`", shown(word)), edits);
-            return Some(self.postfix(postfix));
+            self.report_with_edits(span, format!("`.{}` is written `.{name}`", shorten_for_message(word)), edits);
+            return Some(self.parse_postfix(postfix));
         }
-        if function_of(word).is_some() {
-            return Some(self.aggregate_alone());
+        if function_named(word).is_some() {
+            return Some(self.parse_foreign_aggregate());
         }
         match word {
             "select" | "pick" | "project" | "pluck" | "only" | "fields" | "columns" | "cols" => {
-                Some(self.select_as_projection())
+                Some(self.parse_select_as_projection())
             }
             "offset" | "skip" | "drop" | "slice" => {
                 let message = "rows are not skipped: read the first ones, and go on with the page handle of the result";
@@ -53,11 +53,11 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Reads `.sum(p4)` as `.aggregate(sum_p4=sum(p4))`.
-    fn aggregate_alone(&mut self) -> Option<PartKind> {
+    /// Parses `.sum(p4)` as `.aggregate(sum_p4=sum(p4))`.
+    fn parse_foreign_aggregate(&mut self) -> Option<PartKind> {
         let start = self.span();
-        let word = shown(self.token_text());
-        let call = self.function()?;
+        let word = shorten_for_message(self.token_text());
+        let call = self.parse_function()?;
         let name = call.default_name(&word.to_ascii_lowercase());
         let message = format!("`.{word}(…)` is written `.aggregate(name={word}(…))`");
         let open = Edit::insert(start.start, format!("aggregate({name}="));
@@ -65,12 +65,12 @@ impl Parser<'_, '_> {
         Some(PartKind::Aggregate { specs: vec![call.with_name(name, start)] })
     }
 
-    /// Reads `.select(p1, p2)` as `[p1, p2]`.
-    fn select_as_projection(&mut self) -> Option<PartKind> {
+    /// Parses `.select(p1, p2)` as `[p1, p2]`.
+    fn parse_select_as_projection(&mut self) -> Option<PartKind> {
         let start = self.span();
         let dot = self.previous_end().saturating_sub(1);
-        let message = format!("`.{}(…)` is written `[slot, …]`", shown(self.token_text()));
-        self.bump();
+        let message = format!("`.{}(…)` is written `[slot, …]`", shorten_for_message(self.token_text()));
+        self.consume();
         let GroupSpans { whole, inner } = self.group_spans();
         let edits = vec![
             Edit::replace(Span { start: dot, end: inner.start }, "["),
@@ -78,15 +78,17 @@ impl Parser<'_, '_> {
         ];
         self.report_with_edits(start, message, edits);
         let group = self.enter_group()?;
-        Some(PartKind::Project { fields: self.items(group, "a slot", |parser| parser.path("a slot to show")) })
+        Some(PartKind::Project {
+            fields: self.parse_items(group, "a slot", |parser| parser.parse_path("a slot to show")),
+        })
     }
 
-    /// Skips a name with its brackets and reports them. The correction replaces them and the dot with what `right`
-    /// makes of the text in the brackets.
+    /// Skips and reports a name and its parentheses. `right` returns the correction for the text in the parentheses;
+    /// it replaces the call and the dot.
     fn skip_foreign_call(&mut self, message: &str, right: impl Fn(&str) -> Option<String>) {
         let start = self.span();
         let dot = self.previous_end().saturating_sub(1);
-        self.bump();
+        self.consume();
         let GroupSpans { whole, inner } = self.group_spans();
         let right = right(inner.of(self.text).trim());
         let edits = right.map(|right| Edit::replace(Span { start: dot, end: whole.end }, right));
@@ -98,31 +100,31 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Reports an error with several edits, after which parsing continues as if they had been made.
+    /// Reports an error with several edits. Parsing continues as if the author had made the edits.
     pub(super) fn report_with_edits(&mut self, span: Span, message: String, edits: Vec<Edit>) {
         if self.should_report() {
             self.reports.add(Diagnostic::error(codes::UNEXPECTED, span, message).with_fix(edits));
         }
     }
 
-    /// Reads the aggregate of `.group_by(p4).count()` or `.group_by(p4).sum(p5)`, when the parser stands at its dot.
-    /// `close` is where the brackets of `.group_by` end.
-    pub(super) fn aggregate_after_group_by(&mut self, close: Span) -> Option<AggregateSpec> {
+    /// Parses the aggregate in `.group_by(p4).count()` or `.group_by(p4).sum(p5)`. The current token is the second
+    /// dot. `close` is the span of the closing parenthesis of `.group_by`.
+    pub(super) fn parse_aggregate_after_group_by(&mut self, close: Span) -> Option<AggregateSpec> {
         let word = self.token(1).span.of(self.text);
         let counts = ["count", "size", "len", "length"].contains(&word);
         let applies = self.kind() == TokenKind::Dot && self.token(2).kind == TokenKind::LeftParen;
-        if !applies || !(counts || function_of(word).is_some()) {
+        if !applies || !(counts || function_named(word).is_some()) {
             return None;
         }
-        self.bump();
+        self.consume();
         let function_span = self.span();
         let (call, text) = if counts {
-            self.bump();
+            self.consume();
             let group = self.enter_group()?;
             self.leave_group(group);
             (FunctionCall { function: AggregateFunction::Count, field: None }, "count".to_owned())
         } else {
-            let call = self.function()?;
+            let call = self.parse_function()?;
             (call, Span { start: function_span.start, end: self.previous_end() }.of(self.text).to_owned())
         };
         let name = call.default_name(word);
@@ -137,7 +139,8 @@ impl Parser<'_, '_> {
     }
 }
 
-/// Writes the argument of `.map(p4)`, `.map(_.p4)`, `.map({a: _.p4})` or `.map(r => r.p4)` as a `=>` after rows.
+/// Returns the `=>` that replaces `.map(p4)`, `.map(_.p4)`, `.map({a: _.p4})` or `.map(r => r.p4)`. `inner` is the
+/// argument.
 fn map_as_derive(inner: &str) -> Option<String> {
     if inner.len() > 200 || inner.contains('\n') {
         return None;

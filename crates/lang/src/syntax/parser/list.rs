@@ -1,15 +1,15 @@
-//! Parses comma lists and their items: filters, arguments, paths.
-//! Invariant: each turn of a list passes at least one token. A last comma is allowed everywhere.
+//! Parses comma-separated lists and their items: filters, arguments and paths.
+//! Invariant: parsing an item consumes at least one token. A trailing comma is always allowed.
 
 use base::{Diagnostic, Span};
 
 use super::cursor::{BracketGroup, Parser};
 use crate::codes;
-use crate::syntax::lexer::decode;
+use crate::syntax::lexer::decode_string;
 use crate::syntax::token::TokenKind;
 use crate::syntax::tree::{Arg, DOTS, DottedName, Name, Operator, Pred, Value, ValueKind};
 
-/// Operators that other languages write as words, with their sign here.
+/// The operators that other languages write as words, each with its sign in this language.
 const WORD_OPERATORS: &[(&str, &str, Operator)] = &[
     ("is", "=", Operator::Eq),
     ("eq", "=", Operator::Eq),
@@ -25,92 +25,93 @@ const WORD_OPERATORS: &[(&str, &str, Operator)] = &[
 ];
 
 impl Parser<'_, '_> {
-    /// Parses the items of a group, and leaves the group. `what` names an item in messages.
-    pub(super) fn items<T>(
+    /// Parses the items of a group and leaves the group. `expected` describes an item in messages.
+    pub(super) fn parse_items<T>(
         &mut self,
         group: BracketGroup,
-        what: &str,
+        expected: &str,
         mut item: impl FnMut(&mut Self) -> Option<T>,
     ) -> Vec<T> {
         let mut items = Vec::new();
         while self.in_group(group) {
-            let start = self.at;
+            let start = self.index;
             if self.kind() == TokenKind::Comma {
-                self.report_expected(what);
+                self.report_expected(expected);
             } else {
                 items.extend(item(self));
             }
             if !self.in_group(group) {
                 break;
             }
-            if self.kind() != TokenKind::Comma && !self.recovering && self.report_separator(group) && self.at > start {
+            if self.kind() != TokenKind::Comma && !self.recovering && self.report_separator(group) && self.index > start
+            {
                 continue;
             }
             self.skip_item(group);
-            self.eat(TokenKind::Comma);
+            self.consume_if(TokenKind::Comma);
             self.recovering = false;
         }
         self.leave_group(group);
         items
     }
 
-    /// Parses `{pred, pred}`.
-    pub(super) fn preds(&mut self) -> Vec<Pred> {
+    /// Parses the filters `{pred, pred}`.
+    pub(super) fn parse_preds(&mut self) -> Vec<Pred> {
         match self.enter_group() {
-            Some(group) => self.items(group, "a filter such as `slot=value`", Self::pred),
+            Some(group) => self.parse_items(group, "a filter such as `slot=value`", Self::parse_pred),
             None => Vec::new(),
         }
     }
 
-    /// Parses the filters of a list or a search, whose first slots a table may have written as `..`.
-    pub(super) fn source_preds(&mut self) -> Vec<Pred> {
-        let filter = |parser: &mut Self| match parser.key_dots() {
+    /// Parses the filters of a list or a search. In a taught table, the first slots may be written as `..`.
+    pub(super) fn parse_source_preds(&mut self) -> Vec<Pred> {
+        let filter = |parser: &mut Self| match parser.parse_key_dots() {
             Some((slot, value)) => {
                 let op_span = slot.span;
                 Some(Pred { path: DottedName { names: vec![slot] }, op: Operator::Eq, op_span, value })
             }
-            None => parser.pred(),
+            None => parser.parse_pred(),
         };
         match self.enter_group() {
-            Some(group) => self.items(group, "a filter such as `slot=value`", filter),
+            Some(group) => self.parse_items(group, "a filter such as `slot=value`", filter),
             None => Vec::new(),
         }
     }
 
-    /// Parses an argument of a method, which a table may have written as `..`.
-    pub(super) fn method_arg(&mut self) -> Option<Arg> {
-        match self.key_dots() {
+    /// Parses an argument of a method. In a taught table, the first slots may be written as `..`.
+    pub(super) fn parse_method_arg(&mut self) -> Option<Arg> {
+        match self.parse_key_dots() {
             Some((slot, value)) => Some(Arg { slot, value }),
-            None => self.arg(),
+            None => self.parse_arg(),
         }
     }
 
-    /// Parses `..`, which tables write for the slots of a key that they have spelled out before.
-    fn key_dots(&mut self) -> Option<(Name, Value)> {
+    /// Parses `..`, which taught tables write for the slots of a key that they spelled out earlier.
+    fn parse_key_dots(&mut self) -> Option<(Name, Value)> {
         if self.kind() != TokenKind::Dot || self.next_kind() != TokenKind::Dot {
             return None;
         }
-        let start = self.bump().span.start;
-        self.bump();
+        let start = self.consume().span.start;
+        self.consume();
         let span = self.span_since(start);
-        Some((Name { text: DOTS.into(), span }, Value { kind: ValueKind::Hole, span }))
+        Some((Name { text: DOTS.into(), span }, Value { kind: ValueKind::Placeholder, span }))
     }
 
     /// Parses a filter.
-    pub(super) fn pred(&mut self) -> Option<Pred> {
+    pub(super) fn parse_pred(&mut self) -> Option<Pred> {
         if self.kind() == TokenKind::LeftParen {
             self.report_unexpected("filters have no parentheses: a comma means and, and there is no or");
             return None;
         }
-        let path = self.path("a filter such as `slot=value`")?;
+        let path = self.parse_path("a filter such as `slot=value`")?;
         let op_span = self.span();
-        let op = self.operator(&path)?;
-        let value = self.value();
+        let op = self.parse_operator(&path)?;
+        let value = self.parse_value();
         Some(Pred { path, op, op_span, value })
     }
 
-    /// Parses the operator of a filter. `=>` and `:` are reported and read as the operator that was meant.
-    fn operator(&mut self, path: &DottedName) -> Option<Operator> {
+    /// Parses the operator of a filter. `=>` and `:` are reported and replaced by the operator that was meant.
+    fn parse_operator(&mut self, path: &DottedName) -> Option<Operator> {
         let op = match self.kind() {
             TokenKind::Eq => Operator::Eq,
             TokenKind::Ne => Operator::Ne,
@@ -128,21 +129,21 @@ impl Parser<'_, '_> {
                 Operator::Ge
             }
             TokenKind::Colon => {
-                self.colon_for_eq();
+                self.report_colon_for_eq();
                 Operator::Eq
             }
-            _ => return self.operator_in_words(path),
+            _ => return self.parse_operator_in_words(path),
         };
-        self.bump();
+        self.consume();
         Some(op)
     }
 
-    /// Parses an operator in words, or reports that there is none.
-    fn operator_in_words(&mut self, path: &DottedName) -> Option<Operator> {
+    /// Parses an operator that is written as a word, or reports that the operator is missing.
+    fn parse_operator_in_words(&mut self, path: &DottedName) -> Option<Operator> {
         let word_operator = WORD_OPERATORS.iter().find(|(word, ..)| self.is_word(word));
         if let Some((word, sign, op)) = word_operator {
             self.report_fix(self.span(), format!("`{word}` is written `{sign}`"), self.span(), sign);
-            self.bump();
+            self.consume();
             return Some(*op);
         }
         if self.is_word("in") {
@@ -162,17 +163,19 @@ impl Parser<'_, '_> {
         None
     }
 
-    /// Reports a `:` where `=` belongs, when the parser stands at the colon.
-    pub(super) fn colon_for_eq(&mut self) {
+    /// Reports a `:` in place of `=`. The current token is the colon.
+    pub(super) fn report_colon_for_eq(&mut self) {
         let wrong = Span { start: self.span().start, end: self.token(1).span.start };
         self.report_fix(self.span(), "a slot and its value are joined with `=`, not `:`", wrong, "=");
     }
 
     /// Parses `slot=value`.
-    pub(super) fn arg(&mut self) -> Option<Arg> {
+    pub(super) fn parse_arg(&mut self) -> Option<Arg> {
         let slot = match self.kind() {
-            TokenKind::Word => self.name(),
-            TokenKind::String if matches!(self.next_kind(), TokenKind::Eq | TokenKind::Colon) => self.name_in_quotes(),
+            TokenKind::Word => self.parse_name(),
+            TokenKind::String if matches!(self.next_kind(), TokenKind::Eq | TokenKind::Colon) => {
+                self.parse_name_in_quotes()
+            }
             _ => {
                 self.report_expected("an argument such as `slot=value`");
                 return None;
@@ -180,11 +183,11 @@ impl Parser<'_, '_> {
         };
         match self.kind() {
             TokenKind::Eq => {
-                self.bump();
+                self.consume();
             }
             TokenKind::Colon => {
-                self.colon_for_eq();
-                self.bump();
+                self.report_colon_for_eq();
+                self.consume();
             }
             kind if kind.is_operator() => {
                 self.report_unexpected(format!(
@@ -199,50 +202,50 @@ impl Parser<'_, '_> {
                 return None;
             }
         }
-        let value = self.value();
+        let value = self.parse_value();
         Some(Arg { slot, value })
     }
 
-    /// Parses a path such as `p13.p27`. `what` says in a message what belongs here.
-    pub(super) fn path(&mut self, what: &str) -> Option<DottedName> {
+    /// Parses a path such as `p13.p27`. `expected` describes the path in messages.
+    pub(super) fn parse_path(&mut self, expected: &str) -> Option<DottedName> {
         if self.kind() == TokenKind::Row && self.next_kind() == TokenKind::Dot {
             let wrong = self.span().to(self.token(1).span);
             self.report_fix(self.span(), "slots of the row itself are written without `_.` here", wrong, "");
-            self.bump();
-            self.bump();
+            self.consume();
+            self.consume();
         }
         let first = match self.kind() {
-            TokenKind::Word => self.name(),
-            TokenKind::String if is_path(&decode(self.token_text())) => self.name_in_quotes(),
+            TokenKind::Word => self.parse_name(),
+            TokenKind::String if is_path(&decode_string(self.token_text())) => self.parse_name_in_quotes(),
             _ => {
-                self.report_expected(what);
+                self.report_expected(expected);
                 return None;
             }
         };
         let mut names = vec![first];
         while self.kind() == TokenKind::Dot && self.next_kind() == TokenKind::Word {
-            self.bump();
-            names.push(self.name());
+            self.consume();
+            names.push(self.parse_name());
         }
         Some(DottedName { names })
     }
 
-    /// Parses a string that stands where a name belongs, and reports the quotes.
-    fn name_in_quotes(&mut self) -> Name {
+    /// Parses a string in place of a name, and reports the quotes.
+    fn parse_name_in_quotes(&mut self) -> Name {
         let span = self.span();
-        let text = decode(self.token_text());
+        let text = decode_string(self.token_text());
         self.report_fix(span, format!("a name is written without quotes: `{text}`"), span, &text);
-        self.bump();
+        self.consume();
         Name { text: text.into(), span }
     }
 }
 
-/// Returns a path as it is written.
+/// Returns a path as a program writes it.
 pub(super) fn path_text(path: &DottedName) -> String {
     path.names.iter().map(|name| name.text.as_str()).collect::<Vec<_>>().join(".")
 }
 
-/// Returns whether a text could be a path.
+/// Returns whether a text may be a path.
 fn is_path(text: &str) -> bool {
     text.starts_with(|c: char| c.is_alphabetic() || c == '_')
         && text.len() < 80

@@ -1,7 +1,7 @@
-//! Makes the tree from the tokens. `statement` reads statements, which hold nodes. `node` reads a node: a primary with
-//! its parts (`part`, `postfix`, `foreign`). `value` reads the values in them, `list` comma lists, `aggregate`
-//! aggregates. `cursor` moves over the tokens, and `advice` words the errors that have a likely cause.
-//! Invariant: recursion happens only inside a bracket group, so its depth is bounded by `Limits::nesting`.
+//! Makes the syntax tree from the tokens. `statement` parses statements. `node` parses expressions, whose parts are
+//! parsed by `part`, `postfix` and `foreign`. `value` parses values, `list` parses comma-separated lists, and
+//! `aggregate` parses aggregates. `cursor` moves over the tokens, and `advice` reports errors with a likely cause.
+//! Invariant: the parser recurses only into bracket groups, so `Limits::nesting` bounds the depth.
 
 mod advice;
 mod aggregate;
@@ -21,10 +21,9 @@ use super::reports::Reports;
 use super::tree::Program;
 use cursor::Parser;
 
-/// Parses a text. Also returns the number of tokens that were passed, which a test compares with the length of the
-/// text.
+/// Parses a text. Also returns the number of consumed tokens, which a test compares with the length of the text.
 pub(super) fn parse<'t>(text: &'t str, layout: Layout, limits: &Limits, reports: &mut Reports<'t>) -> (Program, usize) {
     let mut parser = Parser::new(text, layout, limits, reports);
-    let program = parser.program(limits.statements);
+    let program = parser.parse_program(limits.statements);
     (program, parser.steps)
 }

@@ -1,49 +1,50 @@
-//! Parses nodes: a primary and the parts that are applied to it.
-//! Invariant: the parser does not decide whether a name is a label, an entity or a bare word.
+//! Parses expressions, each of which is a primary and the parts that are applied to it.
+//! Invariant: the checker decides whether a name is a label, an entity or a bare word. The parser treats them alike.
 
 use base::Span;
 
 use super::cursor::{GroupSpans, Parser};
-use crate::syntax::lexer::decode;
-use crate::syntax::reports::quoted;
+use crate::syntax::lexer::decode_string;
+use crate::syntax::reports::quote_as_literal;
 use crate::syntax::token::TokenKind;
 use crate::syntax::tree::{
     EntityName, HandleCall, HandleCallKind, Heredoc, Key, Name, Node, Primary, Value, ValueKind,
 };
 
 impl Parser<'_, '_> {
-    pub(super) fn node(&mut self) -> Node {
+    /// Parses an expression with all its parts.
+    pub(super) fn parse_node(&mut self) -> Node {
         let start = self.span().start;
-        let primary = self.primary();
+        let primary = self.parse_primary();
         let head = self.span_since(start);
         let mut parts = Vec::new();
-        self.parts(&mut parts);
+        self.parse_parts(&mut parts);
         Node { primary, head, parts, span: self.span_since(start) }
     }
 
-    /// Parses the beginning of an expression.
-    pub(super) fn primary(&mut self) -> Primary {
+    /// Parses the beginning of an expression, without its parts.
+    pub(super) fn parse_primary(&mut self) -> Primary {
         let span = self.span();
         match self.kind() {
             TokenKind::Word => match self.handle_call_kind() {
-                Some(kind) => self.handle_call(kind),
-                None => self.source(),
+                Some(kind) => self.parse_handle_call(kind),
+                None => self.parse_source(),
             },
-            TokenKind::Row => Primary::Row(self.bump().span),
-            TokenKind::LeftBracket => Primary::List(self.list()),
-            TokenKind::Heredoc => Primary::Text(self.heredoc()),
+            TokenKind::Row => Primary::Row(self.consume().span),
+            TokenKind::LeftBracket => Primary::List(self.parse_list()),
+            TokenKind::Heredoc => Primary::Text(self.parse_heredoc()),
             TokenKind::String => {
-                let body = decode(self.token_text());
-                self.bump();
+                let body = decode_string(self.token_text());
+                self.consume();
                 Primary::Text(Heredoc { tag: String::new(), body, span })
             }
-            TokenKind::Bad => Primary::Error(self.bump().span),
-            TokenKind::Uri => self.uri(),
-            TokenKind::Dollar | TokenKind::Hole => {
+            TokenKind::Bad => Primary::Error(self.consume().span),
+            TokenKind::Uri => self.report_uri(),
+            TokenKind::Dollar | TokenKind::Placeholder => {
                 self.report_unexpected(
                     "`$` and `<<T` are places to fill; write the value or the name that belongs here",
                 );
-                Primary::Error(self.bump().span)
+                Primary::Error(self.consume().span)
             }
             _ => {
                 self.report_no_primary();
@@ -52,7 +53,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Reports a token that begins no expression.
+    /// Reports a token that cannot begin an expression.
     fn report_no_primary(&mut self) {
         match self.kind() {
             TokenKind::Number => {
@@ -71,47 +72,47 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Parses `Ticket` or `tracker:Ticket`, when the parser stands at a word.
-    pub(super) fn entity_name(&mut self) -> EntityName {
-        let name = self.name();
+    /// Parses `Ticket` or `tracker:Ticket`. The current token is a word.
+    pub(super) fn parse_entity_name(&mut self) -> EntityName {
+        let name = self.parse_name();
         if self.kind() == TokenKind::Colon
             && self.next_kind() == TokenKind::Word
             && self.is_adjacent(0)
             && self.is_adjacent(1)
         {
-            self.bump();
-            return EntityName { catalog: Some(name), name: self.name() };
+            self.consume();
+            return EntityName { catalog: Some(name), name: self.parse_name() };
         }
         EntityName { catalog: None, name }
     }
 
-    /// Parses a name and the brackets, braces or search text after it.
-    fn source(&mut self) -> Primary {
-        let entity = self.entity_name();
+    /// Parses a name and the key, filters or search text behind it.
+    fn parse_source(&mut self) -> Primary {
+        let entity = self.parse_entity_name();
         match self.kind() {
             TokenKind::LeftParen if self.at_filters() => {
                 let GroupSpans { whole, inner } = self.group_spans();
                 let copy = format!("{{{}}}", inner.of(self.text));
                 self.report_fix(self.token(2).span, "filters go into `{…}`; `(…)` holds a key", whole, &copy);
-                Primary::Query { entity, preds: self.preds() }
+                Primary::Query { entity, preds: self.parse_preds() }
             }
-            TokenKind::LeftParen => Primary::Get { entity, key: self.key() },
-            TokenKind::LeftBrace => Primary::Query { entity, preds: self.source_preds() },
-            TokenKind::Tilde => self.search(entity),
+            TokenKind::LeftParen => Primary::Get { entity, key: self.parse_key() },
+            TokenKind::LeftBrace => Primary::Query { entity, preds: self.parse_source_preds() },
+            TokenKind::Tilde => self.parse_search(entity),
             _ => Primary::Name(entity),
         }
     }
 
-    /// Parses the key in the brackets behind an entity.
-    fn key(&mut self) -> Key {
+    /// Parses the key in the parentheses behind an entity.
+    fn parse_key(&mut self) -> Key {
         let Some(group) = self.enter_group() else {
             return Key::Slots(Vec::new());
         };
         if !self.in_group(group) || self.at_slot() {
-            return Key::Slots(self.items(group, "`slot=value`", Self::arg));
+            return Key::Slots(self.parse_items(group, "`slot=value`", Self::parse_arg));
         }
-        let value = self.value();
-        self.eat(TokenKind::Comma);
+        let value = self.parse_value();
+        self.consume_if(TokenKind::Comma);
         if self.in_group(group) && !self.recovering {
             if self.previous_end() > value.span.end {
                 self.report_unexpected("a key of several slots names each of them: `(slot=value, slot=value)`");
@@ -124,7 +125,7 @@ impl Parser<'_, '_> {
         Key::Unary(Box::new(value))
     }
 
-    /// Returns whether `(slot>=…` follows: filters in the brackets of a key.
+    /// Returns whether the current parentheses contain a filter such as `slot>=…` instead of a key.
     fn at_filters(&self) -> bool {
         use TokenKind::{Ge, Gt, Le, Lt, Ne};
         self.next_kind() == TokenKind::Word && matches!(self.token(2).kind, Ne | Lt | Le | Gt | Ge)
@@ -142,33 +143,34 @@ impl Parser<'_, '_> {
             }
     }
 
-    /// Parses `~"text"{…}`, when the parser stands at the tilde.
-    fn search(&mut self, entity: EntityName) -> Primary {
-        self.bump();
+    /// Parses `~"text"{…}`. The current token is the tilde.
+    fn parse_search(&mut self, entity: EntityName) -> Primary {
+        self.consume();
         let text = match self.kind() {
-            TokenKind::Word => self.bare_search(),
-            TokenKind::String | TokenKind::Dollar | TokenKind::Hole | TokenKind::Heredoc | TokenKind::Bad => {
-                self.value()
+            TokenKind::Word => self.parse_bare_search(),
+            TokenKind::String | TokenKind::Dollar | TokenKind::Placeholder | TokenKind::Heredoc | TokenKind::Bad => {
+                self.parse_value()
             }
             _ => {
                 self.report_expected("the words to search for, in double quotes");
                 Value { kind: ValueKind::Error, span: Span { start: self.previous_end(), end: self.previous_end() } }
             }
         };
-        let preds = if self.kind() == TokenKind::LeftBrace { self.source_preds() } else { Vec::new() };
+        let preds = if self.kind() == TokenKind::LeftBrace { self.parse_source_preds() } else { Vec::new() };
         Primary::Search { entity, text: Box::new(text), preds }
     }
 
-    /// Parses `e1~raft`. The words are a name on its own, because `{…}` and `.…` after them belong to the search.
-    fn bare_search(&mut self) -> Value {
+    /// Parses a search text without quotes, such as `e1~raft`. The text is a name without parts, because the `{…}` and
+    /// `.…` behind it belong to the search.
+    fn parse_bare_search(&mut self) -> Value {
         let span = self.span();
-        let name = self.name();
+        let name = self.parse_name();
         let mut words = span;
         while matches!(self.kind(), TokenKind::Word | TokenKind::Number) && !self.next_kind().is_operator() {
-            words = words.to(self.bump().span);
+            words = words.to(self.consume().span);
         }
         if words != span {
-            let copy = quoted(words.of(self.text));
+            let copy = quote_as_literal(words.of(self.text));
             self.report_fix(span, "the words to search for go into double quotes", words, &copy);
             return Value { kind: ValueKind::Error, span: words };
         }
@@ -176,8 +178,8 @@ impl Parser<'_, '_> {
         Value { kind: ValueKind::Node(Box::new(Node { primary, head: span, parts: Vec::new(), span })), span }
     }
 
-    /// Reports a URI where an expression belongs.
-    fn uri(&mut self) -> Primary {
+    /// Reports a URI in place of an expression.
+    fn report_uri(&mut self) -> Primary {
         let span = self.span();
         let text = self.token_text();
         if text.starts_with("plasm://") || text.starts_with("heap://") {
@@ -186,14 +188,14 @@ impl Parser<'_, '_> {
             self.report_unexpected_fix(
                 "an address is text: put it in double quotes where a value belongs",
                 span,
-                &quoted(text),
+                &quote_as_literal(text),
             );
         }
-        Primary::Error(self.bump().span)
+        Primary::Error(self.consume().span)
     }
 
-    /// Returns the operation if `page(`, `wait(` or `cancel(` follows. Without the bracket, these words are names like
-    /// any other.
+    /// Returns the operation on a handle if `page(`, `wait(` or `cancel(` follows. Without the parenthesis, these
+    /// words are ordinary names.
     fn handle_call_kind(&self) -> Option<HandleCallKind> {
         if self.next_kind() != TokenKind::LeftParen {
             return None;
@@ -206,24 +208,25 @@ impl Parser<'_, '_> {
         }
     }
 
-    fn handle_call(&mut self, kind: HandleCallKind) -> Primary {
+    /// Parses `page(…)`, `wait(…)` or `cancel(…)`. The current token is the word before the parenthesis.
+    fn parse_handle_call(&mut self, kind: HandleCallKind) -> Primary {
         let start = self.span().start;
         let (word, sample) = match kind {
             HandleCallKind::Page => ("page", "page(s0_pg1)"),
             HandleCallKind::Wait => ("wait", "wait(s0_o1)"),
             HandleCallKind::Cancel => ("cancel", "cancel(s0_o1)"),
         };
-        self.bump();
+        self.consume();
         let whole = self.group_spans().whole;
         let whole = Span { start, end: whole.end };
         let Some(group) = self.enter_group() else {
             return Primary::Error(self.span_since(start));
         };
         let handle = match self.kind() {
-            TokenKind::Word => Some(self.name()),
+            TokenKind::Word => Some(self.parse_name()),
             TokenKind::String => {
-                let text = decode(self.token_text());
-                let span = self.bump().span;
+                let text = decode_string(self.token_text());
+                let span = self.consume().span;
                 self.report_fix(span, "a handle is written without quotes", span, &text);
                 Some(Name { text: text.into(), span })
             }
@@ -237,10 +240,10 @@ impl Parser<'_, '_> {
             }
         };
         let mut limit = None;
-        if self.eat(TokenKind::Comma) && self.in_group(group) {
-            limit = self.page_limit(kind, word);
+        if self.consume_if(TokenKind::Comma) && self.in_group(group) {
+            limit = self.parse_page_limit(kind, word);
         }
-        self.eat(TokenKind::Comma);
+        self.consume_if(TokenKind::Comma);
         self.leave_group(group);
         let span = self.span_since(start);
         match handle {
@@ -249,8 +252,8 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Parses `limit=50`, which only `page` takes.
-    fn page_limit(&mut self, kind: HandleCallKind, word: &str) -> Option<Value> {
+    /// Parses `limit=50`, which only `page` accepts.
+    fn parse_page_limit(&mut self, kind: HandleCallKind, word: &str) -> Option<Value> {
         if kind != HandleCallKind::Page {
             self.report_unexpected(format!("`{word}` takes its handle and nothing else"));
             return None;
@@ -264,12 +267,12 @@ impl Parser<'_, '_> {
                 &format!("limit={}", self.token_text()),
             );
         } else if self.is_word("limit") && self.next_kind() == TokenKind::Eq {
-            self.bump();
-            self.bump();
+            self.consume();
+            self.consume();
         } else {
             self.report_expected("`limit=` and a number");
             return None;
         }
-        Some(self.value())
+        Some(self.parse_value())
     }
 }

@@ -1,6 +1,6 @@
-//! Parses the postfixes, the operations on rows that have been read: `.limit(5)`, `.sort(p4, desc)`, `.filter{…}`.
-//! Invariant: the name of a postfix means the postfix only before an opening bracket. Elsewhere it is a slot like any
-//! other.
+//! Parses postfixes, which are operations on rows that have been read: `.limit(5)`, `.sort(p4, desc)`, `.filter{…}`.
+//! Invariant: the name of a postfix means the postfix only before an opening bracket. Elsewhere it is an ordinary
+//! slot.
 
 use base::{Edit, Span};
 
@@ -8,7 +8,7 @@ use super::cursor::{BracketGroup, GroupSpans, Parser};
 use crate::syntax::token::TokenKind;
 use crate::syntax::tree::{PartKind, Value, ValueKind};
 
-/// The operations that have a postfix.
+/// The postfixes of the language.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Postfix {
     Limit,
@@ -24,7 +24,7 @@ pub(super) enum Postfix {
 }
 
 impl Postfix {
-    /// Returns the postfix of a name. `-` and `_` are the same in names.
+    /// Returns the postfix of this name. Names may contain `-` instead of `_`.
     pub(super) fn from_name(word: &str) -> Option<Self> {
         Some(match word {
             "limit" => Self::Limit,
@@ -41,7 +41,7 @@ impl Postfix {
         })
     }
 
-    /// Returns the postfix that another language calls by this name, and its name here.
+    /// Returns the postfix that other languages call by this name, with its name in this language.
     pub(super) fn from_foreign_name(word: &str) -> Option<(Self, &'static str)> {
         Some(match word {
             "order_by" | "orderBy" | "sort_by" | "sortBy" | "orderby" => (Self::Sort, "sort"),
@@ -53,17 +53,17 @@ impl Postfix {
         })
     }
 
-    /// Returns whether the brackets of the postfix are empty.
+    /// Returns whether the postfix takes no arguments.
     fn takes_no_arguments(self) -> bool {
         matches!(self, Self::First | Self::Last | Self::Singleton)
     }
 }
 
 impl Parser<'_, '_> {
-    /// Parses a postfix, when the parser stands at its name and an opening bracket follows.
-    pub(super) fn postfix(&mut self, postfix: Postfix) -> Option<PartKind> {
+    /// Parses a postfix. The current token is its name, and an opening bracket follows.
+    pub(super) fn parse_postfix(&mut self, postfix: Postfix) -> Option<PartKind> {
         let start = self.span().start;
-        let name = self.name();
+        let name = self.parse_name();
         if self.kind() == TokenKind::LeftBrace && postfix != Postfix::Filter {
             let GroupSpans { whole, inner } = self.group_spans();
             let copy = format!("({})", inner.of(self.text));
@@ -72,34 +72,34 @@ impl Parser<'_, '_> {
         let whole = self.group_spans().whole;
         let whole = Span { start, end: whole.end };
         if postfix == Postfix::Filter {
-            return Some(PartKind::Filter { preds: self.preds() });
+            return Some(PartKind::Filter { preds: self.parse_preds() });
         }
         let group = self.enter_group()?;
         Some(match postfix {
-            Postfix::Limit => PartKind::Limit { count: self.count(group, &name.text) },
-            Postfix::PageSize => PartKind::PageSize { count: self.count(group, &name.text) },
-            Postfix::Sort => return self.sort(group),
-            Postfix::Aggregate => PartKind::Aggregate { specs: self.specs(group) },
-            Postfix::GroupBy => self.group_by(group),
+            Postfix::Limit => PartKind::Limit { count: self.parse_count(group, &name.text) },
+            Postfix::PageSize => PartKind::PageSize { count: self.parse_count(group, &name.text) },
+            Postfix::Sort => return self.parse_sort(group),
+            Postfix::Aggregate => PartKind::Aggregate { specs: self.parse_aggregate_specs(group) },
+            Postfix::GroupBy => self.parse_group_by(group),
             Postfix::Distinct => {
-                PartKind::Distinct { fields: self.items(group, "a slot", |parser| parser.path("a slot")) }
+                PartKind::Distinct { fields: self.parse_items(group, "a slot", |parser| parser.parse_path("a slot")) }
             }
-            Postfix::First => self.one_row_postfix(group, whole, PartKind::First),
-            Postfix::Last => self.one_row_postfix(group, whole, PartKind::Last),
-            _ => self.one_row_postfix(group, whole, PartKind::Singleton),
+            Postfix::First => self.parse_one_row_postfix(group, whole, PartKind::First),
+            Postfix::Last => self.parse_one_row_postfix(group, whole, PartKind::Last),
+            _ => self.parse_one_row_postfix(group, whole, PartKind::Singleton),
         })
     }
 
-    /// Parses the number in the brackets of `.limit` or `.page_size`.
-    fn count(&mut self, group: BracketGroup, name: &str) -> Value {
+    /// Parses the number in the parentheses of `.limit` or `.page_size`.
+    fn parse_count(&mut self, group: BracketGroup, name: &str) -> Value {
         if self.kind() == TokenKind::Word && matches!(self.next_kind(), TokenKind::Eq | TokenKind::Colon) {
             let wrong = Span { start: self.span().start, end: self.token(2).span.start };
             self.report_fix(self.span(), format!("`.{name}` takes only a number"), wrong, "");
-            self.bump();
-            self.bump();
+            self.consume();
+            self.consume();
         }
         let count = if self.in_group(group) {
-            self.value()
+            self.parse_value()
         } else {
             let span = self.span();
             self.report_unexpected_fix(
@@ -109,7 +109,7 @@ impl Parser<'_, '_> {
             );
             Value { kind: ValueKind::Error, span: Span { start: span.start, end: span.start } }
         };
-        self.eat(TokenKind::Comma);
+        self.consume_if(TokenKind::Comma);
         if self.in_group(group) && !self.recovering {
             self.report_unexpected(format!("`.{name}` takes one number; found {} after it", self.describe_token()));
         }
@@ -117,13 +117,13 @@ impl Parser<'_, '_> {
         count
     }
 
-    /// Checks that the brackets of `.first()`, `.last()` or `.singleton()` are empty. `whole` is the span of the name
-    /// and its brackets.
-    fn one_row_postfix(&mut self, group: BracketGroup, whole: Span, kind: PartKind) -> PartKind {
+    /// Parses `.first()`, `.last()` or `.singleton()`, and reports arguments. `whole` is the span of the name and its
+    /// parentheses.
+    fn parse_one_row_postfix(&mut self, group: BracketGroup, whole: Span, kind: PartKind) -> PartKind {
         if self.in_group(group) {
             let name = whole.of(self.text).split(['(', '{']).next().unwrap_or("first");
             if self.kind() == TokenKind::Number && kind == PartKind::Last {
-                // `.limit(n)` would give the first rows and not the last, so it is no correction.
+                // `.limit(n)` would return the first rows instead of the last rows, so the correction does not use it.
                 let n = self.token_text();
                 let message = format!("`.last()` is one row; the last {n} are `.sort(slot, desc).limit({n})`");
                 self.report_unexpected_fix(message, whole, "last()");
@@ -143,21 +143,21 @@ impl Parser<'_, '_> {
         kind
     }
 
-    /// Parses `(p4)`, `(p4, desc)` or `(p4 desc)`.
-    fn sort(&mut self, group: BracketGroup) -> Option<PartKind> {
+    /// Parses the parentheses of `.sort`: `(p4)`, `(p4, desc)` or `(p4 desc)`.
+    fn parse_sort(&mut self, group: BracketGroup) -> Option<PartKind> {
         let has_keyword = ["by", "key", "field", "on", "column", "slot"].iter().any(|word| self.is_word(word));
         if has_keyword && matches!(self.next_kind(), TokenKind::Eq | TokenKind::Colon) {
             let wrong = Span { start: self.span().start, end: self.token(2).span.start };
             self.report_fix(self.span(), "`.sort` takes the slot itself, then `asc` or `desc`", wrong, "");
-            self.bump();
-            self.bump();
+            self.consume();
+            self.consume();
         }
         let is_descending_by_sign = self.kind() == TokenKind::Minus;
         let minus_span = self.span();
         if is_descending_by_sign {
-            self.bump();
+            self.consume();
         }
-        let Some(field) = self.path("the slot to sort by, such as `.sort(p4, desc)`") else {
+        let Some(field) = self.parse_path("the slot to sort by, such as `.sort(p4, desc)`") else {
             self.leave_group(group);
             return None;
         };
@@ -166,13 +166,13 @@ impl Parser<'_, '_> {
             let edits = vec![Edit::delete(minus_span), Edit::insert(end, ", desc")];
             self.report_with_edits(minus_span, "descending is written `desc`".to_owned(), edits);
         }
-        self.eat(TokenKind::Comma);
+        self.consume_if(TokenKind::Comma);
         let descending = self.is_word("desc") || is_descending_by_sign;
         let ordered = self.is_word("desc") || self.is_word("asc");
         if ordered {
-            self.bump();
+            self.consume();
             end = self.previous_end();
-            self.eat(TokenKind::Comma);
+            self.consume_if(TokenKind::Comma);
         }
         if self.in_group(group) && !self.recovering {
             let wrong = Span { start: end, end: self.token_at(group.end).span.start };
@@ -189,8 +189,8 @@ impl Parser<'_, '_> {
         Some(PartKind::Sort { field, descending })
     }
 
-    /// Returns whether arguments follow the postfix although it has no brackets: `.limit 5`. The parser stands at the
-    /// dot.
+    /// Returns whether a postfix without parentheses is followed by arguments, as in `.limit 5`. The current token is
+    /// the dot.
     pub(super) fn has_unbracketed_arguments(&self, postfix: Postfix) -> bool {
         let argument = self.token(2);
         let next = self.token(3);
@@ -205,13 +205,14 @@ impl Parser<'_, '_> {
         is_argument && !postfix.takes_no_arguments()
     }
 
-    /// Parses `.limit 5`, when the parser stands at the name, and reports the missing brackets.
-    pub(super) fn unbracketed_postfix(&mut self, postfix: Postfix) -> Option<PartKind> {
-        let name = self.name();
+    /// Parses a postfix without parentheses, such as `.limit 5`, and reports them as missing. The current token is the
+    /// name.
+    pub(super) fn parse_unbracketed_postfix(&mut self, postfix: Postfix) -> Option<PartKind> {
+        let name = self.parse_name();
         let argument_span = self.span();
         let first = self.token(0);
         let second = self.token(1).kind;
-        let UnbracketedArguments { span: arguments, bracketed: copy } = self.unbracketed_arguments(postfix);
+        let UnbracketedArguments { span: arguments, bracketed: copy } = self.skip_unbracketed_arguments(postfix);
         let wrong = Span { start: name.span.end, end: arguments.end };
         let brackets = if postfix == Postfix::Filter { "{…}" } else { "(…)" };
         self.report_fix(argument_span, format!("`.{}` takes its arguments in `{brackets}`", name.text), wrong, &copy);
@@ -224,8 +225,8 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Passes arguments that have no brackets.
-    pub(super) fn unbracketed_arguments(&mut self, postfix: Postfix) -> UnbracketedArguments {
+    /// Consumes arguments that have no parentheses.
+    pub(super) fn skip_unbracketed_arguments(&mut self, postfix: Postfix) -> UnbracketedArguments {
         let start = self.span().start;
         while !self.at_opener() && !self.kind().is_closer() {
             use TokenKind::{Arrow, Back, Comma, Dot, End, Heredoc, Newline, Semicolon};
@@ -234,7 +235,7 @@ impl Parser<'_, '_> {
             if ends && !order {
                 break;
             }
-            self.bump();
+            self.consume();
         }
         let arguments = self.span_since(start);
         let (open, close) = if postfix == Postfix::Filter { ('{', '}') } else { ('(', ')') };
@@ -242,10 +243,10 @@ impl Parser<'_, '_> {
     }
 }
 
-/// Arguments of a postfix that were written without brackets.
+/// The arguments of a postfix that was written without parentheses.
 pub(super) struct UnbracketedArguments {
     /// The span of the arguments.
     pub span: Span,
-    /// The arguments with the brackets that the postfix has.
+    /// The text of the arguments with the brackets that the postfix needs.
     pub bracketed: String,
 }
