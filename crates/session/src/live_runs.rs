@@ -18,7 +18,7 @@ use crate::run_result::{RunProgress, RunResult};
 use crate::sync::lock;
 
 /// The outcome of a run, shared by all callers that wait for it.
-pub(crate) type End = Result<Arc<RunResult>, Arc<Error>>;
+pub(crate) type RunEnd = Result<Arc<RunResult>, Arc<Error>>;
 
 /// A handle on one run of this process.
 #[derive(Clone)]
@@ -28,7 +28,9 @@ pub(crate) struct LiveRun {
     pub cancel: CancellationToken,
     /// The progress, as last reported.
     pub progress: watch::Receiver<RunProgress>,
+    /// The plan that runs. An operation's row stores it, so that another process can continue the run.
     pub plan: Arc<Plan>,
+    /// The text of the program, for the rows of the operation and of the result.
     pub program: String,
     pub started: Timestamp,
     /// The claim that is marked as done when the run ends.
@@ -36,9 +38,10 @@ pub(crate) struct LiveRun {
     /// How often the run was taken over before. If the operation's row has another number, another process owns the
     /// run.
     pub owner: u32,
-    /// The outcome, once there is one.
-    end: watch::Receiver<Option<End>>,
-    /// The result is durable, although `end` may not be set yet.
+    /// The outcome, once the run's task has reported it.
+    end: watch::Receiver<Option<RunEnd>>,
+    /// The result is durable, although `end` may not be set yet. Separate from `end`, because it is set under the
+    /// session's turn.
     stored: Arc<AtomicBool>,
     /// The number of the operation through which callers ask for the run, once it is detached.
     operation: Arc<Mutex<Option<u64>>>,
@@ -50,6 +53,7 @@ pub(crate) struct NewRun {
     pub plan: Plan,
     pub program: String,
     pub started: Timestamp,
+    /// The claim that is marked as done when the run ends.
     pub claim: Option<(Key, ClaimRow)>,
     /// The number of the operation that is resumed, and its owner count.
     pub resumed: Option<(u64, u32)>,
@@ -92,14 +96,14 @@ impl Drop for LiveRunGuard<'_> {
 /// The sending halves that the run's task keeps.
 pub(crate) struct RunSenders {
     pub progress: watch::Sender<RunProgress>,
-    pub end: watch::Sender<Option<End>>,
+    pub end: watch::Sender<Option<RunEnd>>,
 }
 
 impl LiveRun {
-    pub fn new(begun: NewRun) -> (Self, RunSenders) {
-        let (progress_to, progress) = watch::channel(RunProgress::default());
-        let (end_to, end) = watch::channel(None);
-        let NewRun { run, plan, program, started, claim, resumed } = begun;
+    pub fn new(new_run: NewRun) -> (Self, RunSenders) {
+        let (progress_sender, progress) = watch::channel(RunProgress::default());
+        let (end_sender, end) = watch::channel(None);
+        let NewRun { run, plan, program, started, claim, resumed } = new_run;
         let live = Self {
             run,
             cancel: CancellationToken::new(),
@@ -113,15 +117,15 @@ impl LiveRun {
             stored: Arc::default(),
             operation: Arc::new(Mutex::new(resumed.map(|(number, _)| number))),
         };
-        (live, RunSenders { progress: progress_to, end: end_to })
+        (live, RunSenders { progress: progress_sender, end: end_sender })
     }
 
     /// Waits for the run's outcome.
-    pub async fn ended(&self) -> Result<Arc<RunResult>, Error> {
+    pub async fn wait_for_end(&self) -> Result<Arc<RunResult>, Error> {
         let mut end = self.end.clone();
-        let found = end.wait_for(Option::is_some).await.map(|found| found.clone());
-        match found {
-            Ok(Some(Ok(ran))) => Ok(ran),
+        let outcome = end.wait_for(Option::is_some).await.map(|outcome| outcome.clone());
+        match outcome {
+            Ok(Some(Ok(result))) => Ok(result),
             Ok(Some(Err(error))) => Err(Error::Shared(error)),
             // The task ended without a result: a defect of ours. Its receipts are in the store.
             Ok(None) | Err(_) => Err(Error::Lost),
@@ -139,14 +143,17 @@ impl LiveRun {
         self.stored.store(true, Ordering::Release);
     }
 
+    /// Returns the number of the run's operation, if a caller has a handle for it.
     pub fn operation(&self) -> Option<u64> {
         *lock(&self.operation)
     }
 
+    /// Records the operation under which the run is detached.
     pub fn set_operation(&self, number: u64) {
         *lock(&self.operation) = Some(number);
     }
 
+    /// Returns a guard that cancels the run if its caller's future is dropped.
     pub fn stop_on_drop(&self) -> StopOnDrop {
         StopOnDrop { live: self.clone(), armed: true }
     }
@@ -155,10 +162,12 @@ impl LiveRun {
 /// Cancels a run whose caller is gone, unless another caller has a handle for it.
 pub(crate) struct StopOnDrop {
     live: LiveRun,
+    /// Cleared once the caller has its answer.
     armed: bool,
 }
 
 impl StopOnDrop {
+    /// Lets the run go on without this caller.
     pub fn disarm(mut self) {
         self.armed = false;
     }

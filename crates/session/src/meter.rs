@@ -1,4 +1,4 @@
-//! The counters of the work: calls of tools, requests to APIs, commits.
+//! The metrics of the process: counts and durations of tool calls, requests to APIs and commits, and their rendering.
 //! Invariant: labels are bounded: names of tools, codes of outcomes, and no more origins than `ORIGINS`.
 
 use std::collections::BTreeSet;
@@ -10,30 +10,64 @@ use async_trait::async_trait;
 use base::{Auth, Response, TenantId};
 use ports::store::{Batch, Key, Range, Row, Table};
 use ports::{Store, Upstream, store, upstream};
+use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
-type Labels = Vec<(&'static str, String)>;
-type Timed = Family<Labels, Histogram, fn() -> Histogram>;
+use crate::service::Service;
 
-/// Origins with a label of their own; the others are one.
+type Labels = Vec<(&'static str, String)>;
+type HistogramFamily = Family<Labels, Histogram, fn() -> Histogram>;
+
+/// The number of origins with a label of their own. All others share the label `other`.
 const ORIGINS: usize = 100;
 
+/// The metrics of one process.
 pub(crate) struct Meter {
-    pub registry: Registry,
-    pub calls: Family<Labels, Counter>,
-    pub call_seconds: Timed,
+    /// Renders all metrics, under their public names.
+    registry: Registry,
+    /// Tool calls by tool and outcome.
+    calls: Family<Labels, Counter>,
+    /// Durations of tool calls, by tool.
+    call_seconds: HistogramFamily,
+    /// Requests to APIs by origin and class of status.
     upstream: Family<Labels, Counter>,
     upstream_seconds: Histogram,
+    /// Commits by outcome: ok, a lost race, or a failure.
     commits: Family<Labels, Counter>,
     commit_seconds: Histogram,
-    dropped: Counter,
-    pub sessions: Gauge<i64, AtomicI64>,
-    pub runs: Gauge<i64, AtomicI64>,
+    /// Call records that were dropped because the buffer was full.
+    dropped_records: Counter,
+    /// The sessions that were called recently. Set when the metrics are rendered.
+    live_sessions: Gauge<i64, AtomicI64>,
+    /// The program runs of this process. Set when the metrics are rendered.
+    live_runs: Gauge<i64, AtomicI64>,
+    /// The origins that have a label of their own.
     origins: Mutex<BTreeSet<String>>,
+}
+
+impl Service {
+    /// Counts a call of a tool. `tool` and `outcome` come from fixed sets, because labels with a caller's text would
+    /// be unbounded.
+    pub fn count_call(&self, tool: &'static str, outcome: &'static str, seconds: f64) {
+        let tool = ("tool", tool.to_owned());
+        self.meter.calls.get_or_create(&vec![tool.clone(), ("outcome", outcome.to_owned())]).inc();
+        self.meter.call_seconds.get_or_create(&vec![tool]).observe(seconds);
+    }
+
+    /// Returns all metrics in the text format of Prometheus. Only here are the gauges set, since only a reader of the
+    /// metrics needs them.
+    pub fn metrics(&self) -> String {
+        self.meter.live_sessions.set(i64::try_from(self.live_sessions()).unwrap_or(i64::MAX));
+        self.meter.live_runs.set(i64::try_from(self.live_runs.count()).unwrap_or(i64::MAX));
+        let mut text = String::new();
+        // Writing into a string cannot fail.
+        let _ = encode(&mut text, &self.meter.registry);
+        text
+    }
 }
 
 /// Returns a histogram whose buckets reach from a tenth of a millisecond to about 26 seconds.
@@ -51,33 +85,36 @@ impl Default for Meter {
             upstream_seconds: seconds(),
             commits: Family::default(),
             commit_seconds: seconds(),
-            dropped: Counter::default(),
-            sessions: Gauge::default(),
-            runs: Gauge::default(),
+            dropped_records: Counter::default(),
+            live_sessions: Gauge::default(),
+            live_runs: Gauge::default(),
             origins: Mutex::default(),
             registry: Registry::default(),
         };
         registry.register("calls", "Tool calls by tool and outcome", meter.calls.clone());
         registry.register_with_unit("call", "Duration of tool calls", Unit::Seconds, meter.call_seconds.clone());
         registry.register("upstream_calls", "Requests to APIs by origin and status", meter.upstream.clone());
-        let upstream = meter.upstream_seconds.clone();
-        registry.register_with_unit("upstream_call", "Duration of requests to APIs", Unit::Seconds, upstream);
+        let upstream_seconds = meter.upstream_seconds.clone();
+        registry.register_with_unit("upstream_call", "Duration of requests to APIs", Unit::Seconds, upstream_seconds);
         registry.register("store_commits", "Commits by outcome", meter.commits.clone());
-        let commit = meter.commit_seconds.clone();
-        registry.register_with_unit("store_commit", "Duration of commits", Unit::Seconds, commit);
-        registry.register("trace_calls_dropped", "Calls that no trace could take", meter.dropped.clone());
-        registry.register("sessions_live", "Sessions called in the last 15 minutes", meter.sessions.clone());
-        registry.register("runs_under_way", "Runs under way", meter.runs.clone());
+        let commit_seconds = meter.commit_seconds.clone();
+        registry.register_with_unit("store_commit", "Duration of commits", Unit::Seconds, commit_seconds);
+        registry.register("trace_calls_dropped", "Calls that no trace could take", meter.dropped_records.clone());
+        registry.register("sessions_live", "Sessions called in the last 15 minutes", meter.live_sessions.clone());
+        registry.register("runs_under_way", "Runs under way", meter.live_runs.clone());
         Self { registry, ..meter }
     }
 }
 
 impl Meter {
+    /// Counts a call record that was dropped because the buffer was full.
     pub fn trace_dropped(&self) {
-        self.dropped.inc();
+        self.dropped_records.inc();
     }
 
-    fn origin(&self, origin: &str) -> String {
+    /// Returns the label of an origin. Catalogs and `fetch` decide which origins are called, so without a bound a
+    /// caller could make as many time series as it likes.
+    fn origin_label(&self, origin: &str) -> String {
         let mut known = self.origins.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() < ORIGINS && !known.contains(origin) {
             known.insert(origin.to_owned());
@@ -86,6 +123,7 @@ impl Meter {
     }
 }
 
+/// A store that counts and times its commits.
 pub(crate) struct MeteredStore {
     pub inner: Arc<dyn Store>,
     pub meter: Arc<Meter>,
@@ -127,6 +165,7 @@ impl Store for MeteredStore {
     }
 }
 
+/// An upstream that counts and times its requests.
 pub(crate) struct MeteredUpstream {
     pub inner: Arc<dyn Upstream>,
     pub meter: Arc<Meter>,
@@ -135,7 +174,7 @@ pub(crate) struct MeteredUpstream {
 #[async_trait]
 impl Upstream for MeteredUpstream {
     async fn send(&self, call: upstream::Call) -> Result<Response, upstream::Error> {
-        let origin = self.meter.origin(&call.request.origin.to_string());
+        let origin = self.meter.origin_label(&call.request.origin.to_string());
         let started = Instant::now();
         let answered = self.inner.send(call).await;
         self.meter.upstream_seconds.observe(started.elapsed().as_secs_f64());

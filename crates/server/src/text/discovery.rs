@@ -10,7 +10,7 @@ const MAX_NAMED_APIS: usize = 40;
 
 /// Renders the answer of `discover_capabilities`.
 pub fn discovered(discovered: &DiscoveryAnswer) -> String {
-    let rows = &discovered.found.rows;
+    let rows = &discovered.result.rows;
     if rows.is_empty() {
         return no_match(discovered);
     }

@@ -25,7 +25,7 @@ struct DiscoveredEntity {
 
 impl DiscoveredRows {
     pub fn new(answer: &DiscoveryAnswer) -> Self {
-        let found = &answer.found;
+        let found = &answer.result;
         Self { rows: entities(&found.rows), shown: found.rows.len(), omitted: found.omitted }
     }
 }

@@ -10,7 +10,9 @@ use super::snapshot::SessionSnapshot;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CatalogUpdate {
     pub api: CatalogId,
+    /// The version that the session pinned.
     pub pinned: u32,
+    /// The version that the registry has.
     pub offered: u32,
 }
 
@@ -21,7 +23,8 @@ impl SessionSnapshot {
         let mut catalog_updates = Vec::new();
         let Some((_, execute)) = &mut self.execute else { return catalog_updates };
         for (id, pinned) in &self.pinned {
-            let Some(offered) = registry.get(id.as_str()).filter(|c| c.id == *id && c.digest() != pinned.digest())
+            let Some(offered) =
+                registry.get(id.as_str()).filter(|offered| offered.id == *id && offered.digest() != pinned.digest())
             else {
                 continue;
             };
@@ -41,13 +44,14 @@ impl SessionSnapshot {
     pub(super) fn refresh_catalogs(mut self, registry: &Registry) -> Self {
         let Some((_, execute)) = self.execute.take() else { return self };
         self.refreshed = true;
-        for (id, seen) in &mut self.pinned {
+        for (id, catalog) in &mut self.pinned {
             // A catalog that the registry no longer has stays as it was pinned.
-            if let Some(offered) = registry.get(id.as_str()).filter(|c| c.id == *id) {
-                *seen = offered.clone();
+            if let Some(offered) = registry.get(id.as_str()).filter(|offered| offered.id == *id) {
+                *catalog = offered.clone();
             }
         }
         self.carried = execute.row.ledger.seeds();
+        // What the newer catalogs no longer have is left out. An entity without any of its capabilities stays a seed.
         self.carried.retain_mut(|seed| {
             let Some(catalog) = self.pinned.get(&seed.catalog).filter(|c| c.offers(&seed.entity)) else { return false };
             seed.capabilities.retain(|name| catalog.capability(name).is_some_and(|c| c.entity == seed.entity));

@@ -39,7 +39,7 @@ fn ask(intent: &str, apis: &[&str]) -> DiscoverRequest {
 }
 
 fn rows(service: &Service, request: &DiscoverRequest) -> Vec<String> {
-    let found = service.discover(&me(), request).unwrap().found;
+    let found = service.discover(&me(), request).unwrap().result;
     found.rows.iter().map(|hit| format!("{}:{}", hit.api, hit.entity)).collect()
 }
 
@@ -75,7 +75,7 @@ fn discovery_refuses_empty_and_overlong_intents() {
     let long = "x".repeat(Limits::default().intent_bytes + 1);
     assert!(matches!(service.discover(&me(), &ask(&long, &[])), Err(Error::IntentTooLong { .. })));
     let nothing = service.discover(&me(), &ask("zeppelins", &[])).unwrap();
-    assert!(nothing.found.rows.is_empty());
+    assert!(nothing.result.rows.is_empty());
     assert_eq!(nothing.apis.len(), 1, "who finds nothing is told what there is");
 }
 

@@ -59,7 +59,7 @@ async fn forbidden_capabilities_appear_not_to_exist() {
     // Discovery does not find it.
     let found = |intent: &str| {
         let request = DiscoverRequest { intent: intent.to_owned(), ..DiscoverRequest::default() };
-        let found = service.discover(&me(), &request).unwrap().found;
+        let found = service.discover(&me(), &request).unwrap().result;
         found.rows.iter().map(|hit| format!("{}:{}", hit.api, hit.entity)).collect::<Vec<_>>()
     };
     assert_eq!(found("tickets"), ["demo:Ticket"]);
