@@ -117,7 +117,9 @@ struct DiscoveryMeta {
 
 #[derive(Serialize)]
 struct DiscoveryCount {
+    /// The number of rows in the answer.
     shown: usize,
+    /// The number of matches beyond the limit.
     omitted: usize,
 }
 
