@@ -94,7 +94,9 @@ impl ArtifactReturn {
 /// The content behind a URI.
 #[derive(Debug, Clone)]
 pub enum Resource {
+    /// The result of a run.
     Artifact(Box<Artifact>),
+    /// A plan that was shown.
     Plan(Box<StoredPlan>),
 }
 

@@ -24,6 +24,7 @@ pub fn unchanged(version: u64) -> Expect {
 /// A slot with the write that assigns it. While this value lives, no other caller in this process assigns a slot on
 /// the connection.
 pub(crate) struct SlotAssignment {
+    /// The slot, which the caller may answer only after the batch was committed.
     pub slot: Slot,
     /// The write that assigns the slot. Empty if the connection already has the slot and was used recently.
     pub batch: Batch,

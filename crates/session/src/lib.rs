@@ -20,6 +20,7 @@ mod js;
 mod live_runs;
 mod load;
 mod meter;
+mod metrics;
 mod open;
 mod plans;
 mod program;

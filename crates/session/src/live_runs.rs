@@ -32,6 +32,7 @@ pub(crate) struct LiveRun {
     pub plan: Arc<Plan>,
     /// The text of the program, for the rows of the operation and of the result.
     pub program: String,
+    /// When the run began, or began again after a takeover.
     pub started: Timestamp,
     /// The claim that is marked as done when the run ends.
     pub claim: Option<(Key, ClaimRow)>,
@@ -83,6 +84,7 @@ impl LiveRuns {
 
 /// Removes a run from the list when dropped, even if its task panics.
 pub(crate) struct LiveRunGuard<'a> {
+    /// The list that has the run.
     pub lives: &'a LiveRuns,
     pub run: RunId,
 }
@@ -95,7 +97,9 @@ impl Drop for LiveRunGuard<'_> {
 
 /// The sending halves that the run's task keeps.
 pub(crate) struct RunSenders {
+    /// Reports the progress to callers that watch the run.
     pub progress: watch::Sender<RunProgress>,
+    /// Reports the outcome, once. If the task dies without reporting, dropping the sender wakes the waiting callers.
     pub end: watch::Sender<Option<RunEnd>>,
 }
 
@@ -132,8 +136,9 @@ impl LiveRun {
         }
     }
 
-    /// Whether the result is stored, or there will be none. From then on the run needs no operation.
+    /// Returns whether the result is stored, or there will be none. From then on the run needs no operation.
     pub fn has_ended(&self) -> bool {
+        // Pairs with the release in `mark_stored`: a caller that sees the mark also sees the stored result.
         self.stored.load(Ordering::Acquire) || self.end.borrow().is_some()
     }
 

@@ -25,6 +25,7 @@ pub struct Versioned<T> {
 
 /// Everything that a program needs of its session.
 pub struct Session {
+    /// The id of the logical session.
     pub id: LogicalSessionId,
     /// The caller's own slot for the session.
     pub slot: Slot,

@@ -1,4 +1,4 @@
-//! The metrics of the process: counts and durations of tool calls, requests to APIs and commits, and their rendering.
+//! The metrics of the process: counts and durations of tool calls, requests to APIs and commits.
 //! Invariant: labels are bounded: names of tools, codes of outcomes, and no more origins than `ORIGINS`.
 
 use std::collections::BTreeSet;
@@ -10,14 +10,11 @@ use async_trait::async_trait;
 use base::{Auth, Response, TenantId};
 use ports::store::{Batch, Key, Range, Row, Table};
 use ports::{Store, Upstream, store, upstream};
-use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
-
-use crate::service::Service;
 
 type Labels = Vec<(&'static str, String)>;
 type HistogramFamily = Family<Labels, Histogram, fn() -> Histogram>;
@@ -28,46 +25,27 @@ const ORIGINS: usize = 100;
 /// The metrics of one process.
 pub(crate) struct Meter {
     /// Renders all metrics, under their public names.
-    registry: Registry,
+    pub registry: Registry,
     /// Tool calls by tool and outcome.
-    calls: Family<Labels, Counter>,
+    pub calls: Family<Labels, Counter>,
     /// Durations of tool calls, by tool.
-    call_seconds: HistogramFamily,
+    pub call_seconds: HistogramFamily,
     /// Requests to APIs by origin and class of status.
     upstream: Family<Labels, Counter>,
+    /// Durations of requests to APIs.
     upstream_seconds: Histogram,
     /// Commits by outcome: ok, a lost race, or a failure.
     commits: Family<Labels, Counter>,
+    /// Durations of commits, lost races included.
     commit_seconds: Histogram,
     /// Call records that were dropped because the buffer was full.
     dropped_records: Counter,
     /// The sessions that were called recently. Set when the metrics are rendered.
-    live_sessions: Gauge<i64, AtomicI64>,
+    pub live_sessions: Gauge<i64, AtomicI64>,
     /// The program runs of this process. Set when the metrics are rendered.
-    live_runs: Gauge<i64, AtomicI64>,
+    pub live_runs: Gauge<i64, AtomicI64>,
     /// The origins that have a label of their own.
     origins: Mutex<BTreeSet<String>>,
-}
-
-impl Service {
-    /// Counts a call of a tool. `tool` and `outcome` come from fixed sets, because labels with a caller's text would
-    /// be unbounded.
-    pub fn count_call(&self, tool: &'static str, outcome: &'static str, seconds: f64) {
-        let tool = ("tool", tool.to_owned());
-        self.meter.calls.get_or_create(&vec![tool.clone(), ("outcome", outcome.to_owned())]).inc();
-        self.meter.call_seconds.get_or_create(&vec![tool]).observe(seconds);
-    }
-
-    /// Returns all metrics in the text format of Prometheus. Only here are the gauges set, since only a reader of the
-    /// metrics needs them.
-    pub fn metrics(&self) -> String {
-        self.meter.live_sessions.set(i64::try_from(self.live_sessions()).unwrap_or(i64::MAX));
-        self.meter.live_runs.set(i64::try_from(self.live_runs.count()).unwrap_or(i64::MAX));
-        let mut text = String::new();
-        // Writing into a string cannot fail.
-        let _ = encode(&mut text, &self.meter.registry);
-        text
-    }
 }
 
 /// Returns a histogram whose buckets reach from a tenth of a millisecond to about 26 seconds.

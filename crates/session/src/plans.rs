@@ -29,6 +29,7 @@ pub struct StoredPlan {
     pub plan_commit_ref: Option<String>,
     /// The plan as text, as the model read it.
     pub explained: String,
+    /// The plan as data.
     pub plan: Plan,
 }
 

@@ -118,9 +118,9 @@ const MAX_DIAGNOSTICS: usize = 20;
 fn limit_diagnostics(mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
     let more = diagnostics.len().saturating_sub(MAX_DIAGNOSTICS);
     if more > 0 {
-        diagnostics.sort_by_key(|d| (!d.is_error(), d.span.start));
+        diagnostics.sort_by_key(|diagnostic| (!diagnostic.is_error(), diagnostic.span.start));
         diagnostics.truncate(MAX_DIAGNOSTICS);
-        let end = diagnostics.iter().map(|d| d.span.end).max().unwrap_or_default() as usize;
+        let end = diagnostics.iter().map(|diagnostic| diagnostic.span.end).max().unwrap_or_default() as usize;
         // The note belongs to no position of its own, so it stands behind the last kept one.
         let after_all = Span::new(end, end);
         diagnostics.push(Diagnostic::note(codes::MORE_MISTAKES, after_all, format!("and {more} more, after these")));

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 /// opened under it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionReuseKey {
+    /// The tenant, because sessions of different tenants are never shared.
     pub tenant_scope: TenantId,
     /// The primary catalog: the first of the seeds' catalogs in the order of their ids.
     pub entry_id: CatalogId,

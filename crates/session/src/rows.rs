@@ -20,6 +20,7 @@ pub type Revision = u32;
 /// The session of an intent, stored under the digest of the intent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct IntentRow {
+    /// The session that the intent finds.
     pub logical_session: LogicalSessionId,
 }
 
@@ -28,6 +29,7 @@ pub struct IntentRow {
 pub struct LogicalRow {
     /// The sentence that says what the session is for. Empty if it was opened by its seeds alone.
     pub intent: String,
+    /// When the session was opened first.
     pub created: Timestamp,
     /// The live execute session. `None` before the first open ends and after the retention period.
     pub execute: Option<ExecuteBinding>,
@@ -62,6 +64,7 @@ pub struct LogicalRow {
 /// The origin of a fork. Runs and pages up to these numbers belong to that session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForkedFrom {
+    /// The parent session.
     pub session: LogicalSessionId,
     /// The number of the parent's last run at the time of the fork.
     pub runs: u64,
@@ -95,7 +98,7 @@ impl LogicalRow {
         }
     }
 
-    /// Whether the session has no intent, because it was opened by its seeds alone.
+    /// Returns whether the session has no intent, because it was opened by its seeds alone.
     pub fn is_unnamed(&self) -> bool {
         self.intent.is_empty()
     }
@@ -143,11 +146,13 @@ fn is_zero(number: &u64) -> bool {
 pub struct ExecuteRow {
     /// The digest of the first wave's table. The execute address contains it, so it never changes.
     pub prompt_hash: Digest,
+    /// The session that is bound to this execute session, unless it has another by now.
     pub logical_session: LogicalSessionId,
     /// The pinned catalogs. The blobs of these digests hold their canonical forms.
     pub catalogs: BTreeMap<CatalogId, Digest>,
     /// The meanings of all symbols that were taught.
     pub ledger: Ledger,
+    /// The number of waves.
     pub revision: Revision,
     /// The fenced table of each wave.
     pub waves: Vec<String>,
@@ -196,16 +201,19 @@ pub enum PlanBody {
     Blob(Digest),
 }
 
-/// A run's session and its number there. Run ids and the numbers of a principal lead to it.
+/// A run's session, and its number in that session. Run ids and the numbers of a principal lead to it.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct RunAt {
+    /// The session under which the run is stored.
     pub session: LogicalSessionId,
+    /// The run's number in that session.
     pub number: u64,
 }
 
 /// A run that ended.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RunRow {
+    /// The id of the run, which its receipts carry.
     pub run: RunId,
     /// The execute session in which it ran.
     #[serde(default)]
@@ -242,6 +250,7 @@ pub struct ClaimRow {
     pub program: String,
     /// The time that `now` means in the program.
     pub planned: Timestamp,
+    /// Whether the plan has run.
     pub state: Claim,
     /// The number of the operation through which callers ask for the run.
     #[serde(default)]

@@ -1,4 +1,4 @@
-//! The trace of a session: its calls, with what each asked for and how it ended.
+//! The trace of a session: its calls, each with its request and its outcome.
 //! Invariant: no call waits for its trace. Records are buffered and written many at once; a kill loses the records of
 //! a fraction of a second, never the work itself, which is in rows of its own.
 

@@ -11,7 +11,9 @@ use crate::service::Service;
 /// An API in the registry's list.
 #[derive(Debug)]
 pub struct ApiListing {
+    /// The catalog, as the caller's tenant sees it.
     pub catalog: Arc<Catalog>,
+    /// Whether the API can be called with the secrets that are set.
     pub access: ApiAccess,
 }
 
@@ -59,7 +61,7 @@ impl Service {
     }
 }
 
-/// Whether the catalog's names contain a word, which must be in lower case.
+/// Returns whether the catalog's names contain a word, which must be in lower case.
 fn mentions(catalog: &Catalog, word: &str) -> bool {
     let ids = std::iter::once(&catalog.id).chain(&catalog.aliases).map(|id| id.as_str());
     let mut names = ids.chain([catalog.title.as_str()]).chain(catalog.offered().map(|entity| entity.name.as_str()));

@@ -215,7 +215,7 @@ impl Service {
         }
         let engine = js.scripts.engine();
         let now = self.now();
-        // Blob before pointer.
+        // The blob is stored before the row that names it.
         let blob = self.ports.blobs.put(js.scripts.guest()).await?;
         let row = rows::write(&GuestRow { blob, kept: now });
         self.ports.store.commit(Batch::default().put(guest_key(tenant, engine), row, Expect::Any)).await?;

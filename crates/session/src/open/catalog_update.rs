@@ -9,6 +9,7 @@ use super::snapshot::SessionSnapshot;
 /// A pinned catalog of which the registry has another version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CatalogUpdate {
+    /// The id of the catalog.
     pub api: CatalogId,
     /// The version that the session pinned.
     pub pinned: u32,
@@ -17,7 +18,7 @@ pub struct CatalogUpdate {
 }
 
 impl SessionSnapshot {
-    /// Returns the updates that the session was not told about. Marks them as announced in its row, which the caller
+    /// Returns the updates that were not announced to the session before. Marks them as announced in its row, which the caller
     /// must store.
     pub(super) fn take_catalog_updates(&mut self, registry: &Registry) -> Vec<CatalogUpdate> {
         let mut catalog_updates = Vec::new();
@@ -51,10 +52,14 @@ impl SessionSnapshot {
             }
         }
         self.carried = execute.row.ledger.seeds();
-        // What the newer catalogs no longer have is left out. An entity without any of its capabilities stays a seed.
+        // Entities and capabilities that the newer catalogs no longer have are left out. An entity without any of its
+        // capabilities stays a seed.
         self.carried.retain_mut(|seed| {
-            let Some(catalog) = self.pinned.get(&seed.catalog).filter(|c| c.offers(&seed.entity)) else { return false };
-            seed.capabilities.retain(|name| catalog.capability(name).is_some_and(|c| c.entity == seed.entity));
+            let Some(catalog) = self.pinned.get(&seed.catalog).filter(|catalog| catalog.offers(&seed.entity)) else {
+                return false;
+            };
+            seed.capabilities
+                .retain(|name| catalog.capability(name).is_some_and(|capability| capability.entity == seed.entity));
             true
         });
         self

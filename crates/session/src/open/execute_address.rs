@@ -30,7 +30,9 @@ pub struct ExecuteRequest {
 pub struct ExecuteAddress {
     /// The caller on a connection that has this session as `s0` and no other.
     pub caller: Caller,
+    /// The logical session that is bound to the execute session.
     pub session: LogicalSessionId,
+    /// The address itself.
     pub binding: ExecuteBinding,
     /// Empty if the session was opened without an intent.
     pub intent: String,

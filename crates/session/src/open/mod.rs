@@ -45,6 +45,7 @@ pub struct OpenRequest {
 #[derive(Debug, Clone)]
 pub struct SeedRequest {
     pub api: String,
+    /// The name of the entity in that API.
     pub entity: String,
     /// Names of capabilities, or `*` for all of the entity.
     pub capabilities: Vec<String>,
@@ -66,12 +67,14 @@ impl SeedRequest {
 /// The answer to an [`OpenRequest`].
 #[derive(Debug)]
 pub struct OpenedSession {
+    /// The slot by which this caller names the session from now on.
     pub slot: Slot,
     pub session: LogicalSessionId,
     /// The execute session that the logical session is bound to.
     pub execute: ExecuteBinding,
     /// The execute session existed before this call.
     pub reused: bool,
+    /// The table of this call.
     pub taught: TaughtTable,
     /// The number of waves that the session has had.
     pub revision: Revision,
@@ -266,6 +269,6 @@ fn list_offered(registry: &Registry) -> String {
 
 /// Returns the error for a name that no API has, with the similar names among the known APIs.
 pub(crate) fn unknown_api<'a>(known: impl Iterator<Item = &'a Arc<Catalog>>, api: &str) -> SeedError {
-    let near = base::similar_names(api, known.map(|c| c.id.as_str()));
+    let near = base::similar_names(api, known.map(|catalog| catalog.id.as_str()));
     SeedError::UnknownApi { api: base::printable(api, 80), near }
 }

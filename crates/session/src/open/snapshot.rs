@@ -14,6 +14,7 @@ use crate::service::Service;
 
 /// A session as an open found it, or a new one.
 pub(super) struct SessionSnapshot {
+    /// The id of the logical session.
     pub id: LogicalSessionId,
     /// The session's row, with the version that the open expects when it writes.
     pub logical: Versioned<LogicalRow>,
