@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::identity::Identity;
 
+/// The beginning of each key. The name of the tenant follows it.
 const KEY_PREFIX: &str = "tk_";
 /// The size above which a text is refused before it is hashed. It comes from a client that is not authenticated yet.
 const MAX_KEY_BYTES: usize = 256;
@@ -61,7 +62,9 @@ impl NewKey {
 pub struct StoredKey {
     /// The digest of the key. Its first characters are the key's id.
     pub digest: Digest,
+    /// The tenant under which the key is stored.
     pub tenant: TenantId,
+    /// The person or program that requests with the key act for.
     pub principal: Principal,
     pub created: Timestamp,
     /// The time of the revocation, or `None` while the key is valid.
@@ -73,6 +76,7 @@ pub struct StoredKey {
 struct KeyRow {
     principal: Principal,
     created: Timestamp,
+    /// The time of the revocation. The row stays, so that a server with only revoked keys still requires one.
     revoked: Option<Timestamp>,
 }
 

@@ -50,8 +50,10 @@ impl CallRates {
             bucket.calls_left -= 1.0;
             return Ok(());
         }
-        let seconds = ((1.0 - bucket.calls_left) * 60.0 / per_minute).ceil() as u64;
-        Err(RateLimited { retry_after_seconds: seconds })
+        // The time in which the missing fraction of a call flows in. Rounded up, because a client that comes back earlier
+        // would be refused again.
+        let retry_after_seconds = ((1.0 - bucket.calls_left) * 60.0 / per_minute).ceil() as u64;
+        Err(RateLimited { retry_after_seconds })
     }
 }
 

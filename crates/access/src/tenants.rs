@@ -16,6 +16,7 @@ pub struct Tenants {
     views: Mutex<ViewCache>,
 }
 
+/// The views of restricted tenants. Each can be made again, so an entry may be dropped at any time.
 #[derive(Default)]
 struct ViewCache {
     /// The registry view of each tenant. A reload makes another registry, so a view is valid only for the one it was made from.
@@ -24,9 +25,11 @@ struct ViewCache {
     catalogs: HashMap<(TenantId, Digest), Option<Arc<Catalog>>>,
 }
 
+/// One tenant's view of one registry.
 struct RegistryView {
     /// The registry that the view was made from.
     whole: Arc<Registry>,
+    /// The registry without the parts that the tenant may not use.
     view: Arc<Registry>,
 }
 
@@ -52,19 +55,19 @@ impl Tenants {
 
     /// Returns whether the tenant may call this capability.
     pub fn permits(&self, tenant: &TenantId, catalog: &Catalog, capability: &Capability) -> bool {
-        self.policies.get(tenant).is_none_or(|allow| allow.permits(catalog, capability))
+        self.policies.get(tenant).is_none_or(|permissions| permissions.permits(catalog, capability))
     }
 
     /// Returns the registry as the tenant sees it.
     pub fn registry_view(&self, tenant: &TenantId, whole: Arc<Registry>) -> Arc<Registry> {
-        let Some(allow) = self.policies.get(tenant) else { return whole };
+        let Some(permissions) = self.policies.get(tenant) else { return whole };
         let mut views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
         match views.registries.get(tenant) {
             // The registries are compared by address, because a reload replaces the registry as a whole and a comparison of the
             // contents would read every catalog.
             Some(cached) if Arc::ptr_eq(&cached.whole, &whole) => cached.view.clone(),
             _ => {
-                let view = Arc::new(whole.view(allow));
+                let view = Arc::new(whole.view(permissions));
                 views.registries.insert(tenant.clone(), RegistryView { whole, view: view.clone() });
                 view
             }
@@ -73,16 +76,18 @@ impl Tenants {
 
     /// Returns the catalog as the tenant sees it, or `None` if the tenant may use nothing of it.
     pub fn catalog_view(&self, tenant: &TenantId, whole: Arc<Catalog>) -> Option<Arc<Catalog>> {
-        let Some(allow) = self.policies.get(tenant) else { return Some(whole) };
+        let Some(permissions) = self.policies.get(tenant) else { return Some(whole) };
         let key = (tenant.clone(), whole.digest());
         let mut views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(view) = views.catalogs.get(&key) {
             return view.clone();
         }
+        // A digest names one content for ever, so an entry is never wrong. Emptying the cache only bounds the memory that
+        // views of replaced catalogs take.
         if views.catalogs.len() >= MAX_CACHED_VIEWS {
             views.catalogs.clear();
         }
-        let view = allow.view(&whole);
+        let view = permissions.view(&whole);
         views.catalogs.insert(key, view.clone());
         view
     }

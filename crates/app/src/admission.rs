@@ -7,10 +7,13 @@ use session::Service;
 /// Why a request is not answered.
 #[derive(Debug, thiserror::Error)]
 pub enum NotAdmitted {
+    /// The request has no key, or more than one.
     #[error("this server needs an API key: send `Authorization: Bearer KEY`")]
     NoKey,
+    /// No identity has the key. Unknown and revoked keys are refused alike, so that a guess learns nothing.
     #[error("this API key is not known here, or was revoked")]
     UnknownKey,
+    /// The tenant has used up its calls.
     #[error(transparent)]
     RateLimited(#[from] RateLimited),
     /// The stored keys cannot be read.
@@ -31,6 +34,7 @@ impl Admission {
     /// Finds the identity of a request from its API key, and takes one call from the tenant's rate.
     pub async fn admit(&self, service: &Service, key: Option<&str>) -> Result<Identity, NotAdmitted> {
         let identity = match key {
+            // A key that a client sends although none is needed is ignored, not checked.
             _ if !self.keys_required => Identity::local(),
             Some(key) => service.identify(key).await?.ok_or(NotAdmitted::UnknownKey)?,
             None => return Err(NotAdmitted::NoKey),

@@ -20,8 +20,10 @@ use crate::error::Error;
 pub trait Call: Send + Sync {
     /// The name of the tool, and the label in metrics and logs.
     const NAME: &'static str;
+    /// The answer, before an entry point renders it.
     type Answer: Send;
 
+    /// Does the work. Only [`App::call`] may call this, or else the call would be neither counted nor guarded.
     fn run(&self, app: &App, caller: &Caller) -> impl Future<Output = Result<Self::Answer, Error>> + Send;
 
     /// Describes the call for the log, the metrics and the trace of its session.
@@ -42,11 +44,13 @@ pub struct CallSummary {
 }
 
 impl CallSummary {
+    /// Returns the summary of a call that belongs to no session.
     pub fn of<T>(result: &Result<T, Error>) -> Self {
         let outcome = result.as_ref().map_or_else(Error::code, |_| "ok");
         Self { outcome, ..Self::default() }
     }
 
+    /// Adds the slot for the log line.
     #[must_use]
     pub fn with_slot(self, slot: impl ToString) -> Self {
         Self { slot: Some(slot.to_string()), ..self }
@@ -62,7 +66,9 @@ impl CallSummary {
 /// The mode of a program at the HTTP address of its session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExecuteMode {
+    /// The program is run.
     Run,
+    /// The plan is shown and no API is called.
     Plan,
 }
 
@@ -84,7 +90,9 @@ pub enum EntryPoint {
 /// The circumstances of one call.
 #[derive(Debug, Clone)]
 pub struct Context {
+    /// The identity and connection of the call.
     pub caller: Caller,
+    /// The part of the server that the call came in through.
     pub entry: EntryPoint,
     /// The id that all log lines of the request carry. `None` lets the call make one.
     pub request_id: Option<String>,
@@ -97,11 +105,12 @@ impl Context {
         Self { caller, entry, request_id: None, withdrawn: None }
     }
 
-    /// The context of a command that a person runs on the data folder.
+    /// Returns the context of a command that a person runs on the data folder.
     pub fn command(name: &'static str) -> Self {
         Self::new(Caller::local(), EntryPoint::Command(name))
     }
 
+    /// Returns the name of a call in metrics and in the trace.
     fn name_of<C: Call>(&self) -> &'static str {
         match self.entry {
             EntryPoint::Tool | EntryPoint::Protocol | EntryPoint::Http => C::NAME,
@@ -114,13 +123,15 @@ impl Context {
 
 /// An answer in the form that its client gets.
 pub struct Rendered<R> {
+    /// The answer that the client gets.
     pub value: R,
-    /// The text that a model reads of it, for the trace. Empty for a program's answer, whose tokens nobody counts.
+    /// The text that a model reads of it, for the trace. Empty for an answer to a client program, since the trace counts only
+    /// tokens of models.
     pub text: String,
 }
 
 impl<R> Rendered<R> {
-    /// An answer that no model reads.
+    /// Returns an answer that no model reads.
     pub fn unread(value: R) -> Self {
         Self { value, text: String::new() }
     }
@@ -128,7 +139,9 @@ impl<R> Rendered<R> {
 
 /// Every use case of the product, on one service.
 pub struct App {
+    /// The sessions and all effects below them.
     service: Arc<Service>,
+    /// Decides which requests over HTTP are answered.
     admission: Admission,
 }
 
@@ -137,17 +150,17 @@ impl App {
         Self { service, admission }
     }
 
-    /// An app that admits every request as the operator's own: commands, standard input, and servers without keys.
+    /// Returns an app that admits every request as the operator's own: commands, standard input, and servers without keys.
     pub fn without_keys(service: Arc<Service>) -> Self {
         Self::new(service, Admission::default())
     }
 
-    /// The service below, for background work and for the state of transports, which are no calls.
+    /// Returns the service below, for background work and for the state of transports, which are no calls.
     pub fn service(&self) -> &Arc<Service> {
         &self.service
     }
 
-    /// Whether a request over HTTP needs an API key.
+    /// Returns whether a request over HTTP needs an API key.
     pub fn keys_required(&self) -> bool {
         self.admission.keys_required
     }
@@ -189,6 +202,7 @@ impl App {
             {
                 tracing::error!(error = error as &dyn std::error::Error, "a call failed");
             }
+            // Before rendering, which consumes the result.
             let summary = call.summary(&result);
             let rendered = render(&call, result);
             self.observe(context, name, started, summary, &rendered.text);
@@ -200,6 +214,7 @@ impl App {
     /// Counts and logs a call that was refused before it could run, because its arguments or its address are wrong.
     pub fn refuse<C: Call>(&self, context: &Context, error: &Error) {
         let name = context.name_of::<C>();
+        // Nothing is awaited here, so the span may be entered for the rest of the function.
         let _entered = self.span(context, name).entered();
         let summary = CallSummary { outcome: error.code(), ..CallSummary::default() };
         self.observe(context, name, Started::now(&self.service), summary, "");
@@ -208,6 +223,8 @@ impl App {
     /// Runs the use case until it ends, its client withdraws it, or it panics.
     async fn run_to_end<C: Call>(&self, context: &Context, call: &C) -> Result<C::Answer, Error> {
         // Boxed, because the MCP SDK makes a task of every call, and each task would be as large as the largest use case.
+        // Unwind safety is asserted: what use cases share in memory is caches and lists whose changes are single steps, and
+        // all other state is in the store, so a panic leaves nothing half changed.
         let run = Box::pin(AssertUnwindSafe(call.run(self, &context.caller)).catch_unwind());
         let withdrawn = async {
             match &context.withdrawn {
@@ -219,7 +236,7 @@ impl App {
             // In this order, so that a call that was withdrawn before it started does not start.
             biased;
             () = withdrawn => Err(Error::Withdrawn),
-            ended = run => ended.unwrap_or(Err(Error::Panicked)),
+            result = run => result.unwrap_or(Err(Error::Panicked)),
         }
     }
 
@@ -261,9 +278,11 @@ impl App {
     }
 }
 
-/// The start of a call on two clocks: the service's, which a test controls, and a steady one for durations.
+/// The start of a call on two clocks: the service's, which a test controls, and a monotonic one for durations.
 struct Started {
+    /// The time that the trace shows.
     at: Timestamp,
+    /// The start for the metrics. It is not moved when the system's clock is set.
     clock: Instant,
 }
 

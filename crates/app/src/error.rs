@@ -10,6 +10,7 @@ pub enum Error {
     /// The arguments do not fit the request.
     #[error("{0}")]
     BadArguments(String),
+    /// The registry, as the caller sees it, has no API of this name.
     #[error("no API `{0}` here; GET /v1/registry lists them")]
     NoCatalog(String),
     /// The use case belongs to the operator, and this caller is a tenant.
@@ -36,11 +37,11 @@ impl Error {
         }
     }
 
-    /// Whether the fault is ours: logged in full, shown to the caller as one line.
+    /// Returns whether the fault is ours: logged in full, shown to the caller as one line.
     pub fn is_fault(&self) -> bool {
         match self {
             Error::Session(error) => error.is_fault(),
-            // The panic hook has logged the place.
+            // The panic hook has logged the place already.
             Error::Panicked => false,
             Error::BadArguments(_) | Error::NoCatalog(_) | Error::NotOperator | Error::Withdrawn => false,
         }

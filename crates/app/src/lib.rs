@@ -11,7 +11,6 @@ mod admission;
 mod call;
 pub mod calls;
 mod error;
-mod number;
 
 pub use admission::{Admission, NotAdmitted};
 pub use call::{App, Call, CallSummary, Context, EntryPoint, ExecuteMode, Rendered};

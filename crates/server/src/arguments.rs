@@ -8,11 +8,13 @@ use serde_json::Value;
 /// A description repeats at most this many characters of the client's value.
 const MAX_ECHOED_CHARS: usize = 300;
 
+/// A mistake in an argument of a client.
 #[derive(Debug, thiserror::Error)]
 #[error("{}{description}", if .path == "." { String::new() } else { format!("`{}`: ", .path) })]
 pub struct BadArgument {
     /// The path to the argument, such as `seeds[0].api`. A dot is the whole body.
     path: String,
+    /// The mistake, without the path.
     description: String,
 }
 
@@ -23,9 +25,10 @@ pub fn from_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, BadArgument> {
         return Err(BadArgument::of_body("it takes an object, not a list".to_owned()));
     }
     let mut source = serde_json::Deserializer::from_slice(bytes);
-    let read = serde_path_to_error::deserialize(&mut source).map_err(|error| BadArgument::new(&error))?;
+    let value = serde_path_to_error::deserialize(&mut source).map_err(|error| BadArgument::new(&error))?;
+    // Text behind the object would be ignored otherwise.
     source.end().map_err(|error| BadArgument::of_body(describe(&error.to_string())))?;
-    Ok(read)
+    Ok(value)
 }
 
 /// Reads a JSON value.
@@ -57,9 +60,9 @@ fn describe(text: &str) -> String {
         Some(at) => text.split_at(at),
         None => (text, ""),
     };
-    let found = text.strip_prefix("invalid type: ").or_else(|| text.strip_prefix("invalid value: "));
-    if let Some((found, expected)) = found.and_then(|rest| rest.rsplit_once(", expected ")) {
-        return format!("it takes {}, not {}{position}", kind(expected), kind(found));
+    let mismatch = text.strip_prefix("invalid type: ").or_else(|| text.strip_prefix("invalid value: "));
+    if let Some((found, expected)) = mismatch.and_then(|rest| rest.rsplit_once(", expected ")) {
+        return format!("it takes {}, not {}{position}", client_word(expected), client_word(found));
     }
     if text.starts_with("invalid length") && text.contains("expected struct") {
         return format!("it takes an object, not a list{position}");
@@ -75,12 +78,13 @@ fn describe(text: &str) -> String {
             return format!("{unknown}{}`, expected {known}{position}", printable(name, 80));
         }
     }
-    let plain = |part: &str| printable(part, MAX_ECHOED_CHARS);
-    format!("{}{position}", text.split('`').map(plain).collect::<Vec<_>>().join("`"))
+    // The parts between backticks are cut one by one, so that a long value of the client does not cut the mistake itself.
+    let parts: Vec<String> = text.split('`').map(|part| printable(part, MAX_ECHOED_CHARS)).collect();
+    format!("{}{position}", parts.join("`"))
 }
 
 /// Returns the client's word for a type of serde.
-fn kind(word: &str) -> &str {
+fn client_word(word: &str) -> &str {
     let first = word.split([' ', '`', '"']).find(|part| !part.is_empty() && *part != "a" && *part != "an");
     match first.unwrap_or_default() {
         "string" | "str" | "character" | "borrowed" => "a text",

@@ -25,10 +25,12 @@ pub struct Mistake {
     pub code: i64,
     /// The id of the message, or null if it could not be read.
     pub id: Value,
+    /// The mistake in words, for the developer of the client.
     pub text: String,
 }
 
 impl Mistake {
+    /// Returns the mistake of a message that is JSON and no valid request.
     pub fn invalid(text: impl Into<String>) -> Self {
         Self { code: INVALID_REQUEST, id: Value::Null, text: text.into() }
     }
@@ -55,7 +57,7 @@ impl Mistake {
 
 /// The direction of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum MessageKind {
     /// A request or a notification.
     Call,
     /// A response. The server sends no requests, so it answers nothing.
@@ -63,7 +65,8 @@ pub enum Kind {
 }
 
 /// Checks a message and returns its kind.
-pub fn read(bytes: &[u8]) -> Result<Kind, Mistake> {
+pub fn read(bytes: &[u8]) -> Result<MessageKind, Mistake> {
+    // Before parsing, because the parser needs stack for each level.
     if base::depth_exceeds(bytes, NESTING) {
         return Err(Mistake::unreadable(format!("the message is nested deeper than {NESTING}")));
     }
@@ -85,12 +88,12 @@ pub fn read(bytes: &[u8]) -> Result<Kind, Mistake> {
         return Err(Mistake::invalid("`jsonrpc` must be \"2.0\"").with_id(id));
     }
     if members.contains_key("result") || members.contains_key("error") {
-        return Ok(Kind::Answer);
+        return Ok(MessageKind::Answer);
     }
     match members.get("method") {
         Some(Value::String(method)) => match params_mistake(method, members.get("params")) {
             Some(text) => Err(Mistake { code: INVALID_PARAMS, id: id.clone(), text: text.to_owned() }),
-            None => Ok(Kind::Call),
+            None => Ok(MessageKind::Call),
         },
         _ => Err(Mistake::invalid("`method` is missing or not a string").with_id(id)),
     }
@@ -120,7 +123,7 @@ mod tests {
 
     #[test]
     fn each_mistake_has_its_code() {
-        let code = |text: &str| read(text.as_bytes()).err().map(|m| m.code);
+        let code = |text: &str| read(text.as_bytes()).err().map(|mistake| mistake.code);
         for (text, expected) in [
             ("", Some(-32700)),
             ("{", Some(-32700)),
@@ -145,6 +148,6 @@ mod tests {
         ] {
             assert_eq!(code(text), expected, "{text}");
         }
-        assert_eq!(read(b"\"\xff\"").err().map(|m| m.code), Some(-32700));
+        assert_eq!(read(b"\"\xff\"").err().map(|mistake| mistake.code), Some(-32700));
     }
 }

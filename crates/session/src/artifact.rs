@@ -65,18 +65,8 @@ pub struct ArtifactReturn {
 
 impl Artifact {
     pub(crate) fn of(run: RunId, plan: Digest, finished: Timestamp, outcome: &Outcome) -> Self {
-        let returns = outcome.returns.iter().map(|r| ArtifactReturn {
-            label: r.label.clone(),
-            entity: r.entity.clone(),
-            columns: r.columns.clone(),
-            long_columns: r.long_columns.clone(),
-            effect: r.effect,
-            coverage: r.result.as_ref().ok().map(|rowset| rowset.coverage.clone()),
-            rows: r.result.as_ref().map(|set| set.rows.iter().map(|row| Row::clone(row)).collect()).unwrap_or_default(),
-            error: r.result.as_ref().err().map(|error| error.to_string()),
-        });
-        let (receipts, cancelled) = (outcome.receipts.clone(), outcome.cancelled);
-        Self { run, plan, finished, returns: returns.collect(), receipts, cancelled }
+        let returns = outcome.returns.iter().map(ArtifactReturn::of).collect();
+        Self { run, plan, finished, returns, receipts: outcome.receipts.clone(), cancelled: outcome.cancelled }
     }
 
     pub(crate) fn bytes(&self) -> Vec<u8> {
@@ -85,24 +75,53 @@ impl Artifact {
     }
 }
 
+impl ArtifactReturn {
+    fn of(returned: &exec::ReturnResult) -> Self {
+        let rowset = returned.result.as_ref();
+        Self {
+            label: returned.label.clone(),
+            entity: returned.entity.clone(),
+            columns: returned.columns.clone(),
+            long_columns: returned.long_columns.clone(),
+            effect: returned.effect,
+            coverage: rowset.ok().map(|rowset| rowset.coverage.clone()),
+            rows: rowset.map(|rowset| rowset.rows.iter().map(|row| Row::clone(row)).collect()).unwrap_or_default(),
+            error: rowset.err().map(|error| error.to_string()),
+        }
+    }
+}
+
 /// The content behind a URI.
 #[derive(Debug, Clone)]
 pub enum Resource {
+    /// The result of a run.
     Artifact(Box<Artifact>),
+    /// A plan that was shown.
     Plan(Box<StoredPlan>),
 }
 
 /// A run in a list of resources.
 #[derive(Debug, Clone)]
 pub struct RunListItem {
+    /// The URI of the result, such as `plasm://session/s0/r/3`.
     pub uri: String,
     pub program: String,
     pub finished: Timestamp,
 }
 
-/// How many sessions a list of resources covers, and how many runs of each.
+/// The number of sessions that a list of resources covers.
 const LISTED_SESSIONS: usize = 20;
+/// The number of runs of each session that a list of resources covers.
 const LISTED_RUNS: u64 = 10;
+
+/// A run that a URI names.
+struct LocatedRun {
+    /// The key under which the run is stored. For the first runs of a fork this is a key of the parent session.
+    stored_at: RunAt,
+    run: Versioned<RunRow>,
+    /// The label in the URI, which names one return of the run.
+    label: Option<String>,
+}
 
 impl Service {
     /// Reads the resource at a URI of the caller's tenant.
@@ -115,11 +134,11 @@ impl Service {
 
     /// Returns the artifact of a run, or one return of it if the URI has a label.
     pub async fn artifact(&self, caller: &Caller, uri: &str) -> Result<Artifact, Error> {
-        let (at, found, label) = self.find_run(caller, uri).await?;
-        let bytes = self.artifact_bytes(caller, at, &found.row).await?;
+        let located = self.find_run(caller, uri).await?;
+        let bytes = self.artifact_bytes(caller, located.stored_at, &located.run.row).await?;
         let mut artifact: Artifact = crate::rows::read("artifact", &bytes)?;
-        if let Some(label) = label {
-            artifact.returns.retain(|r| r.label == label);
+        if let Some(label) = located.label {
+            artifact.returns.retain(|returned| returned.label == label);
             if artifact.returns.is_empty() {
                 return Err(self.missing_resource_error(uri, false));
             }
@@ -134,21 +153,22 @@ impl Service {
         session: LogicalSessionId,
         number: u64,
     ) -> Result<Option<(RunRow, Artifact)>, Error> {
-        let Some((at, found)) = self.run_at(caller, RunAt { session, number }).await? else { return Ok(None) };
-        let bytes = self.artifact_bytes(caller, at, &found.row).await?;
-        Ok(Some((found.row, crate::rows::read("artifact", &bytes)?)))
+        let Some((stored_at, run)) = self.run_at(caller, RunAt { session, number }).await? else { return Ok(None) };
+        let bytes = self.artifact_bytes(caller, stored_at, &run.row).await?;
+        Ok(Some((run.row, crate::rows::read("artifact", &bytes)?)))
     }
 
-    /// Returns a run by its number, with the place where it is stored. The first runs of a fork are stored under the
-    /// session it was forked from.
+    /// Returns a run by its number, with the session and number under which it is stored. The first runs of a fork are
+    /// stored under the session it was forked from.
     async fn run_at(&self, caller: &Caller, mut at: RunAt) -> Result<Option<(RunAt, Versioned<RunRow>)>, Error> {
         loop {
             if let Some(row) = self.fetch(&run_key(&caller.tenant, at.session, at.number)).await? {
                 return Ok(Some((at, row)));
             }
-            let forked = self.logical(caller, at.session).await?.and_then(|found| found.row.forked);
-            match forked.filter(|from| at.number <= from.runs) {
-                Some(from) => at.session = from.session,
+            let forked = self.logical(caller, at.session).await?.and_then(|logical| logical.row.forked);
+            // The parent may be a fork itself. A fork is younger than its parent, so the walk ends.
+            match forked.filter(|parent| at.number <= parent.runs) {
+                Some(parent) => at.session = parent.session,
                 None => return Ok(None),
             }
         }
@@ -157,10 +177,10 @@ impl Service {
     /// Pins a result, so that it is kept as long as its session, or unpins it.
     pub async fn pin_artifact(&self, caller: &Caller, uri: &str, pinned: bool) -> Result<(), Error> {
         for _ in 0..TRIES {
-            let (at, found, _) = self.find_run(caller, uri).await?;
-            let row = RunRow { pinned, ..found.row };
-            let key = run_key(&caller.tenant, at.session, at.number);
-            let batch = Batch::default().put(key, crate::rows::write(&row), unchanged(found.version));
+            let LocatedRun { stored_at, run, .. } = self.find_run(caller, uri).await?;
+            let row = RunRow { pinned, ..run.row };
+            let key = run_key(&caller.tenant, stored_at.session, stored_at.number);
+            let batch = Batch::default().put(key, crate::rows::write(&row), unchanged(run.version));
             if self.try_commit(batch).await?.is_some() {
                 return Ok(());
             }
@@ -172,58 +192,64 @@ impl Service {
     pub async fn list_runs(&self, caller: &Caller) -> Result<Vec<RunListItem>, Error> {
         let slots = self.connection(caller).await?.row.slots;
         let mut runs = Vec::new();
-        for (at, id) in slots.iter().enumerate().rev().take(LISTED_SESSIONS) {
-            let newest = self.logical(caller, *id).await?.map_or(0, |row| row.row.runs);
+        // The newest sessions have the highest slots.
+        for (index, id) in slots.iter().enumerate().rev().take(LISTED_SESSIONS) {
+            let newest = self.logical(caller, *id).await?.map_or(0, |logical| logical.row.runs);
             for number in (newest.saturating_sub(LISTED_RUNS) + 1..=newest).rev() {
-                let found: Option<Versioned<RunRow>> = self.fetch(&run_key(&caller.tenant, *id, number)).await?;
-                let Some(RunRow { program, finished, .. }) = found.map(|found| found.row) else { continue };
-                runs.push(RunListItem { uri: ResourceUri::run(Slot(at as u32), number), program, finished });
+                let run: Option<Versioned<RunRow>> = self.fetch(&run_key(&caller.tenant, *id, number)).await?;
+                // An expired run, or a run that a fork shares with its parent, whose list shows it.
+                let Some(RunRow { program, finished, .. }) = run.map(|run| run.row) else { continue };
+                runs.push(RunListItem { uri: ResourceUri::run(Slot(index as u32), number), program, finished });
             }
         }
         Ok(runs)
     }
 
     /// Returns the run that a URI names, and the label in the URI.
-    async fn find_run(&self, caller: &Caller, uri: &str) -> Result<(RunAt, Versioned<RunRow>, Option<String>), Error> {
+    async fn find_run(&self, caller: &Caller, uri: &str) -> Result<LocatedRun, Error> {
         let missing = || self.missing_resource_error(uri, false);
-        let (at, label, binding) = match ResourceUri::parse(uri)? {
+        let (named, label, binding) = match ResourceUri::parse(uri)? {
             ResourceUri::Run { session, number, label } => {
                 let (session, _) = self.resolve(caller, &session).await?;
                 (RunAt { session, number }, label, None)
             }
             ResourceUri::Canonical { prompt_hash, execute, run, label } => {
-                let found: Option<Versioned<RunAt>> = self.fetch(&run_id_key(&caller.tenant, run)).await?;
+                let named: Option<Versioned<RunAt>> = self.fetch(&run_id_key(&caller.tenant, run)).await?;
                 let binding = ExecuteBinding { prompt_hash, session_id: execute };
-                (found.ok_or_else(missing)?.row, label, Some(binding))
+                (named.ok_or_else(missing)?.row, label, Some(binding))
             }
             ResourceUri::Bare { number, label } => {
-                let found: Option<Versioned<RunAt>> = self.fetch(&principal_run_key(caller, number)).await?;
-                (found.ok_or_else(missing)?.row, label, None)
+                let named: Option<Versioned<RunAt>> = self.fetch(&principal_run_key(caller, number)).await?;
+                (named.ok_or_else(missing)?.row, label, None)
             }
             ResourceUri::Plan { .. } => return Err(missing()),
         };
-        let Some((at, found)) = self.run_at(caller, at).await? else {
-            let runs = self.logical(caller, at.session).await?.map_or(0, |row| row.row.runs);
-            return Err(self.missing_resource_error(uri, (1..=runs).contains(&at.number)));
+        let Some((stored_at, run)) = self.run_at(caller, named).await? else {
+            let runs = self.logical(caller, named.session).await?.map_or(0, |logical| logical.row.runs);
+            return Err(self.missing_resource_error(uri, (1..=runs).contains(&named.number)));
         };
         // The run id alone would find the run. A URI with a wrong session must still be refused, since its caller may
         // be mistaken about what it reads.
-        if binding.is_some() && found.row.execute != binding {
+        if binding.is_some() && run.row.execute != binding {
             return Err(missing());
         }
-        Ok((at, found, label))
+        Ok(LocatedRun { stored_at, run, label })
     }
 
     /// Returns the bytes of an artifact, which are in a row or in a blob.
-    async fn artifact_bytes(&self, caller: &Caller, at: RunAt, run: &RunRow) -> Result<Vec<u8>, Error> {
+    async fn artifact_bytes(&self, caller: &Caller, stored_at: RunAt, run: &RunRow) -> Result<Vec<u8>, Error> {
         if !run.inline {
             return self.read_blob(run.artifact).await;
         }
-        let found = self.ports.store.get(&artifact_key(&caller.tenant, at.session, at.number)).await?;
-        let verified = found.map(|row| row.value).filter(|bytes| Digest::of(bytes) == run.artifact);
+        let key = artifact_key(&caller.tenant, stored_at.session, stored_at.number);
+        // A blob store verifies each read; for a result in a row this is done here.
+        let stored = self.ports.store.get(&key).await?.map(|row| row.value);
+        let verified = stored.filter(|bytes| Digest::of(bytes) == run.artifact);
         verified.ok_or(Error::LostArtifact(run.artifact))
     }
 
+    /// Reads the blob of a result or of a plan. A blob that is missing or damaged is an error of its own, because
+    /// running the program again helps.
     pub(crate) async fn read_blob(&self, digest: Digest) -> Result<Vec<u8>, Error> {
         self.ports.blobs.get(&digest).await.map_err(|error| match error {
             ports::blobs::Error::Missing(_) | ports::blobs::Error::Damaged(_) => Error::LostArtifact(digest),
@@ -237,8 +263,8 @@ impl Service {
     }
 
     /// Returns the error for a handle or URI whose retention period is over.
-    pub(crate) fn expired_error(&self, what: &str) -> Error {
-        Error::Gone { what: base::printable(what, 120), days: self.retention.artifacts }
+    pub(crate) fn expired_error(&self, handle: &str) -> Error {
+        Error::Gone { what: base::printable(handle, 120), days: self.retention.artifacts }
     }
 }
 

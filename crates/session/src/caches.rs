@@ -14,18 +14,27 @@ use crate::sync::lock;
 /// The search index of the latest registry. The next index is derived from it, so a reload costs only as much as it
 /// changed.
 #[derive(Default)]
-pub(crate) struct DiscoveryIndexCache(Mutex<Option<(Arc<Registry>, Arc<Index>)>>);
+pub(crate) struct DiscoveryIndexCache(Mutex<Option<IndexedRegistry>>);
+
+/// A registry with its search index.
+struct IndexedRegistry {
+    /// Compared by address: each reload makes a new registry, and no registry changes.
+    registry: Arc<Registry>,
+    index: Arc<Index>,
+}
 
 impl DiscoveryIndexCache {
     /// Returns the index of a registry, built on the first request for it.
     pub fn index_of(&self, registry: &Arc<Registry>) -> Arc<Index> {
-        let mut last = lock(&self.0);
-        let index = match &*last {
-            Some((same, index)) if Arc::ptr_eq(same, registry) => return index.clone(),
-            Some((_, before)) => Arc::new(before.next(registry)),
+        // Locked while the index is built, so that concurrent first requests wait for one build instead of each
+        // making their own.
+        let mut latest = lock(&self.0);
+        let index = match &*latest {
+            Some(latest) if Arc::ptr_eq(&latest.registry, registry) => return latest.index.clone(),
+            Some(earlier) => Arc::new(earlier.index.next(registry)),
             None => Arc::new(Index::new(registry)),
         };
-        *last = Some((registry.clone(), index.clone()));
+        *latest = Some(IndexedRegistry { registry: registry.clone(), index: index.clone() });
         index
     }
 }
@@ -41,6 +50,7 @@ pub(crate) struct SlotCache(Mutex<HashMap<(TenantId, Principal), CachedSlots>>);
 struct CachedSlots {
     /// The time of the read. It bounds the age of the entry, in case the storage was replaced.
     read_at: Timestamp,
+    /// The session in each slot: index 0 is `s0`.
     slots: Box<[LogicalSessionId]>,
 }
 
@@ -64,6 +74,7 @@ impl SlotCache {
 
     pub fn put(&self, owner: (TenantId, Principal), slots: &[LogicalSessionId], read_at: Timestamp) {
         let mut cache = lock(&self.0);
+        // Cleared as a whole: every entry is stale after a second, so choosing a victim would save at most one read.
         if cache.len() >= SLOTS_CAPACITY {
             cache.clear();
         }
@@ -74,14 +85,18 @@ impl SlotCache {
 /// The facts on which an open that changed nothing was answered.
 #[derive(Clone)]
 pub(crate) struct UnchangedOpen {
+    /// The session that the open found.
     pub session: LogicalSessionId,
+    /// The execute session that it was bound to. A refresh or an expiry binds another.
     pub execute: ExecuteBinding,
     /// The version of the execute session's row. Another version means that the answer may have changed.
     pub version: u64,
+    /// The number of waves, which the answer repeats.
     pub revision: Revision,
     /// The number of entities that the session had been taught.
     pub entities: usize,
-    /// The registry of that open. Another registry may have catalog updates to announce.
+    /// The registry of that open. Another registry may have catalog updates to announce. Weak, so that the cache does
+    /// not keep old registries in memory.
     pub registry: Weak<Registry>,
 }
 
@@ -99,6 +114,7 @@ impl UnchangedOpenCache {
 
     pub fn put(&self, request: Digest, open: UnchangedOpen) {
         let mut opens = lock(&self.0);
+        // Cleared as a whole: a lost entry costs one full open, and no order of use has to be kept.
         if opens.len() >= UNCHANGED_OPENS_CAPACITY {
             opens.clear();
         }
@@ -106,7 +122,8 @@ impl UnchangedOpenCache {
     }
 }
 
-/// The time at which this process last put each catalog into the blobs.
+/// The time at which this process last put each catalog into the blobs. A recent put is not repeated, because the
+/// collector spares blobs that were put within its grace period.
 #[derive(Default)]
 pub(crate) struct StoredCatalogTimes(Mutex<HashMap<Digest, Timestamp>>);
 

@@ -4,7 +4,8 @@
 //! Invariants:
 //! - Every call names its caller; every row it touches carries that caller's tenant.
 //! - An answer is sent only after the state it describes is durable: blob before pointer, pointer by compare-and-set.
-//! - Commits on one session serialise through versions; a lost race is retried here, never overwritten.
+//! - Commits on one session serialise through row versions. A lost race is retried here on fresh rows, so that no
+//!   caller overwrites the write of another.
 //! - Dry run and live run share one planner; a live run executes exactly the plan that was shown.
 
 mod artifact;

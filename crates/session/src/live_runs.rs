@@ -18,7 +18,7 @@ use crate::run_result::{RunProgress, RunResult};
 use crate::sync::lock;
 
 /// The outcome of a run, shared by all callers that wait for it.
-pub(crate) type End = Result<Arc<RunResult>, Arc<Error>>;
+pub(crate) type RunEnd = Result<Arc<RunResult>, Arc<Error>>;
 
 /// A handle on one run of this process.
 #[derive(Clone)]
@@ -28,17 +28,21 @@ pub(crate) struct LiveRun {
     pub cancel: CancellationToken,
     /// The progress, as last reported.
     pub progress: watch::Receiver<RunProgress>,
+    /// The plan that runs. An operation's row stores it, so that another process can continue the run.
     pub plan: Arc<Plan>,
+    /// The text of the program, for the rows of the operation and of the result.
     pub program: String,
+    /// When the run began, or began again after a takeover.
     pub started: Timestamp,
     /// The claim that is marked as done when the run ends.
     pub claim: Option<(Key, ClaimRow)>,
     /// How often the run was taken over before. If the operation's row has another number, another process owns the
     /// run.
     pub owner: u32,
-    /// The outcome, once there is one.
-    end: watch::Receiver<Option<End>>,
-    /// The result is durable, although `end` may not be set yet.
+    /// The outcome, once the run's task has reported it.
+    end: watch::Receiver<Option<RunEnd>>,
+    /// The result is durable, although `end` may not be set yet. Separate from `end`, because it is set under the
+    /// session's turn.
     stored: Arc<AtomicBool>,
     /// The number of the operation through which callers ask for the run, once it is detached.
     operation: Arc<Mutex<Option<u64>>>,
@@ -50,6 +54,7 @@ pub(crate) struct NewRun {
     pub plan: Plan,
     pub program: String,
     pub started: Timestamp,
+    /// The claim that is marked as done when the run ends.
     pub claim: Option<(Key, ClaimRow)>,
     /// The number of the operation that is resumed, and its owner count.
     pub resumed: Option<(u64, u32)>,
@@ -79,6 +84,7 @@ impl LiveRuns {
 
 /// Removes a run from the list when dropped, even if its task panics.
 pub(crate) struct LiveRunGuard<'a> {
+    /// The list that has the run.
     pub lives: &'a LiveRuns,
     pub run: RunId,
 }
@@ -91,15 +97,17 @@ impl Drop for LiveRunGuard<'_> {
 
 /// The sending halves that the run's task keeps.
 pub(crate) struct RunSenders {
+    /// Reports the progress to callers that watch the run.
     pub progress: watch::Sender<RunProgress>,
-    pub end: watch::Sender<Option<End>>,
+    /// Reports the outcome, once. If the task dies without reporting, dropping the sender wakes the waiting callers.
+    pub end: watch::Sender<Option<RunEnd>>,
 }
 
 impl LiveRun {
-    pub fn new(begun: NewRun) -> (Self, RunSenders) {
-        let (progress_to, progress) = watch::channel(RunProgress::default());
-        let (end_to, end) = watch::channel(None);
-        let NewRun { run, plan, program, started, claim, resumed } = begun;
+    pub fn new(new_run: NewRun) -> (Self, RunSenders) {
+        let (progress_sender, progress) = watch::channel(RunProgress::default());
+        let (end_sender, end) = watch::channel(None);
+        let NewRun { run, plan, program, started, claim, resumed } = new_run;
         let live = Self {
             run,
             cancel: CancellationToken::new(),
@@ -113,23 +121,24 @@ impl LiveRun {
             stored: Arc::default(),
             operation: Arc::new(Mutex::new(resumed.map(|(number, _)| number))),
         };
-        (live, RunSenders { progress: progress_to, end: end_to })
+        (live, RunSenders { progress: progress_sender, end: end_sender })
     }
 
     /// Waits for the run's outcome.
-    pub async fn ended(&self) -> Result<Arc<RunResult>, Error> {
+    pub async fn wait_for_end(&self) -> Result<Arc<RunResult>, Error> {
         let mut end = self.end.clone();
-        let found = end.wait_for(Option::is_some).await.map(|found| found.clone());
-        match found {
-            Ok(Some(Ok(ran))) => Ok(ran),
+        let outcome = end.wait_for(Option::is_some).await.map(|outcome| outcome.clone());
+        match outcome {
+            Ok(Some(Ok(result))) => Ok(result),
             Ok(Some(Err(error))) => Err(Error::Shared(error)),
             // The task ended without a result: a defect of ours. Its receipts are in the store.
             Ok(None) | Err(_) => Err(Error::Lost),
         }
     }
 
-    /// Whether the result is stored, or there will be none. From then on the run needs no operation.
+    /// Returns whether the result is stored, or there will be none. From then on the run needs no operation.
     pub fn has_ended(&self) -> bool {
+        // Pairs with the release in `mark_stored`: a caller that sees the mark also sees the stored result.
         self.stored.load(Ordering::Acquire) || self.end.borrow().is_some()
     }
 
@@ -139,14 +148,17 @@ impl LiveRun {
         self.stored.store(true, Ordering::Release);
     }
 
+    /// Returns the number of the run's operation, if a caller has a handle for it.
     pub fn operation(&self) -> Option<u64> {
         *lock(&self.operation)
     }
 
+    /// Records the operation under which the run is detached.
     pub fn set_operation(&self, number: u64) {
         *lock(&self.operation) = Some(number);
     }
 
+    /// Returns a guard that cancels the run if its caller's future is dropped.
     pub fn stop_on_drop(&self) -> StopOnDrop {
         StopOnDrop { live: self.clone(), armed: true }
     }
@@ -155,10 +167,12 @@ impl LiveRun {
 /// Cancels a run whose caller is gone, unless another caller has a handle for it.
 pub(crate) struct StopOnDrop {
     live: LiveRun,
+    /// Cleared once the caller has its answer.
     armed: bool,
 }
 
 impl StopOnDrop {
+    /// Lets the run go on without this caller.
     pub fn disarm(mut self) {
         self.armed = false;
     }

@@ -19,15 +19,19 @@ use crate::service::Service;
 #[derive(Debug, Clone)]
 pub struct Versioned<T> {
     pub row: T,
+    /// The version that a compare-and-set expects. 0 stands for a row that does not exist yet.
     pub version: u64,
 }
 
 /// Everything that a program needs of its session.
 pub struct Session {
+    /// The id of the logical session.
     pub id: LogicalSessionId,
     /// The caller's own slot for the session.
     pub slot: Slot,
+    /// The address of the execute session, which the URIs of its runs contain.
     pub binding: ExecuteBinding,
+    /// The row of the execute session: its ledger and its pins.
     pub execute: ExecuteRow,
     /// The pinned catalogs, as far as the caller's tenant may use them.
     pub catalogs: Catalogs,
@@ -58,12 +62,14 @@ impl Service {
     pub(crate) async fn session_in(&self, caller: &Caller, id: LogicalSessionId, slot: Slot) -> Result<Session, Error> {
         let logical = self.logical(caller, id).await?.ok_or_else(|| Error::NoSession(id.to_string()))?;
         let binding = logical.row.execute.clone().ok_or_else(|| Error::Expired(slot.to_string()))?;
-        let loading = async {
+        let symbol_space = async {
             let found = self.execute(caller, &binding).await?.ok_or_else(|| Error::Expired(slot.to_string()))?;
-            let catalogs = self.pinned(&caller.tenant, &found.row).await?;
+            let catalogs = self.pinned_catalogs(&caller.tenant, &found.row).await?;
             Ok((found.row, catalogs))
         };
-        let (execute, catalogs) = loading.await.map_err(|error: Error| match error.is_damage() {
+        // Damage gets an error of its own, because the caller can repair it: opening the session again replaces the
+        // damaged execute session.
+        let (execute, catalogs) = symbol_space.await.map_err(|error: Error| match error.is_damage() {
             true => Error::DamagedSession { session: slot.to_string(), cause: Box::new(error) },
             false => error,
         })?;
@@ -72,11 +78,11 @@ impl Service {
     }
 
     /// Returns the pinned catalogs of an execute session, as the tenant sees them.
-    pub(crate) async fn pinned(&self, tenant: &TenantId, execute: &ExecuteRow) -> Result<Catalogs, Error> {
+    pub(crate) async fn pinned_catalogs(&self, tenant: &TenantId, execute: &ExecuteRow) -> Result<Catalogs, Error> {
         let mut catalogs = Catalogs::new();
         for (name, digest) in &execute.catalogs {
-            if let Some(seen) = self.catalog_for(tenant, *digest).await? {
-                catalogs.insert(name.clone(), seen);
+            if let Some(catalog) = self.catalog_for(tenant, *digest).await? {
+                catalogs.insert(name.clone(), catalog);
             }
         }
         Ok(catalogs)
@@ -84,6 +90,7 @@ impl Service {
 
     /// Resolves a slot of this connection, or a canonical id, which gets a slot on first use.
     pub(crate) async fn resolve(&self, caller: &Caller, reference: &str) -> Result<(LogicalSessionId, Slot), Error> {
+        // A reference may be copied together with the backticks that surround it in an answer.
         let reference = reference.trim().trim_matches('`');
         if let Ok(slot) = reference.parse::<Slot>() {
             return Ok((self.session_in_slot(caller, slot).await?, slot));
@@ -115,16 +122,19 @@ impl Service {
         Ok(id)
     }
 
+    /// Returns the row of the caller's connection, which has no slots before its first session.
     pub(crate) async fn connection(&self, caller: &Caller) -> Result<Versioned<ConnectionRow>, Error> {
         let key = Key::new(&caller.tenant, Table::Connection, caller.connection.row_id());
         Ok(self.fetch(&key).await?.unwrap_or(Versioned { row: ConnectionRow::default(), version: 0 }))
     }
 
+    /// Returns the row that leads from an intent, or from a reuse key, to its session.
     pub(crate) async fn intent(&self, caller: &Caller, id: &str) -> Result<Option<IntentRow>, Error> {
         let key = Key::new(&caller.tenant, Table::Intent, id);
         Ok(self.fetch(&key).await?.map(|found| found.row))
     }
 
+    /// Returns the row of a logical session.
     pub(crate) async fn logical(
         &self,
         caller: &Caller,
@@ -133,6 +143,7 @@ impl Service {
         self.fetch(&Key::new(&caller.tenant, Table::LogicalSession, id.to_string())).await
     }
 
+    /// Returns the row of an execute session. The caller compares the prompt hash if it did not come from a row.
     pub(crate) async fn execute(
         &self,
         caller: &Caller,

@@ -1,4 +1,4 @@
-//! The counters of the work: calls of tools, requests to APIs, commits.
+//! The metrics of the process: counts and durations of tool calls, requests to APIs and commits.
 //! Invariant: labels are bounded: names of tools, codes of outcomes, and no more origins than `ORIGINS`.
 
 use std::collections::BTreeSet;
@@ -17,22 +17,34 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
 type Labels = Vec<(&'static str, String)>;
-type Timed = Family<Labels, Histogram, fn() -> Histogram>;
+type HistogramFamily = Family<Labels, Histogram, fn() -> Histogram>;
 
-/// Origins with a label of their own; the others are one.
+/// The number of origins with a label of their own. All others share the label `other`.
 const ORIGINS: usize = 100;
 
+/// The metrics of one process.
 pub(crate) struct Meter {
+    /// Renders all metrics, under their public names.
     pub registry: Registry,
+    /// Tool calls by tool and outcome.
     pub calls: Family<Labels, Counter>,
-    pub call_seconds: Timed,
+    /// Durations of tool calls, by tool.
+    pub call_seconds: HistogramFamily,
+    /// Requests to APIs by origin and class of status.
     upstream: Family<Labels, Counter>,
+    /// Durations of requests to APIs.
     upstream_seconds: Histogram,
+    /// Commits by outcome: ok, a lost race, or a failure.
     commits: Family<Labels, Counter>,
+    /// Durations of commits, lost races included.
     commit_seconds: Histogram,
-    dropped: Counter,
-    pub sessions: Gauge<i64, AtomicI64>,
-    pub runs: Gauge<i64, AtomicI64>,
+    /// Call records that were dropped because the buffer was full.
+    dropped_records: Counter,
+    /// The sessions that were called recently. Set when the metrics are rendered.
+    pub live_sessions: Gauge<i64, AtomicI64>,
+    /// The program runs of this process. Set when the metrics are rendered.
+    pub live_runs: Gauge<i64, AtomicI64>,
+    /// The origins that have a label of their own.
     origins: Mutex<BTreeSet<String>>,
 }
 
@@ -51,33 +63,36 @@ impl Default for Meter {
             upstream_seconds: seconds(),
             commits: Family::default(),
             commit_seconds: seconds(),
-            dropped: Counter::default(),
-            sessions: Gauge::default(),
-            runs: Gauge::default(),
+            dropped_records: Counter::default(),
+            live_sessions: Gauge::default(),
+            live_runs: Gauge::default(),
             origins: Mutex::default(),
             registry: Registry::default(),
         };
         registry.register("calls", "Tool calls by tool and outcome", meter.calls.clone());
         registry.register_with_unit("call", "Duration of tool calls", Unit::Seconds, meter.call_seconds.clone());
         registry.register("upstream_calls", "Requests to APIs by origin and status", meter.upstream.clone());
-        let upstream = meter.upstream_seconds.clone();
-        registry.register_with_unit("upstream_call", "Duration of requests to APIs", Unit::Seconds, upstream);
+        let upstream_seconds = meter.upstream_seconds.clone();
+        registry.register_with_unit("upstream_call", "Duration of requests to APIs", Unit::Seconds, upstream_seconds);
         registry.register("store_commits", "Commits by outcome", meter.commits.clone());
-        let commit = meter.commit_seconds.clone();
-        registry.register_with_unit("store_commit", "Duration of commits", Unit::Seconds, commit);
-        registry.register("trace_calls_dropped", "Calls that no trace could take", meter.dropped.clone());
-        registry.register("sessions_live", "Sessions called in the last 15 minutes", meter.sessions.clone());
-        registry.register("runs_under_way", "Runs under way", meter.runs.clone());
+        let commit_seconds = meter.commit_seconds.clone();
+        registry.register_with_unit("store_commit", "Duration of commits", Unit::Seconds, commit_seconds);
+        registry.register("trace_calls_dropped", "Calls that no trace could take", meter.dropped_records.clone());
+        registry.register("sessions_live", "Sessions called in the last 15 minutes", meter.live_sessions.clone());
+        registry.register("runs_under_way", "Runs under way", meter.live_runs.clone());
         Self { registry, ..meter }
     }
 }
 
 impl Meter {
+    /// Counts a call record that was dropped because the buffer was full.
     pub fn trace_dropped(&self) {
-        self.dropped.inc();
+        self.dropped_records.inc();
     }
 
-    fn origin(&self, origin: &str) -> String {
+    /// Returns the label of an origin. Catalogs and `fetch` decide which origins are called, so without a bound a
+    /// caller could make as many time series as it likes.
+    fn origin_label(&self, origin: &str) -> String {
         let mut known = self.origins.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() < ORIGINS && !known.contains(origin) {
             known.insert(origin.to_owned());
@@ -86,6 +101,7 @@ impl Meter {
     }
 }
 
+/// A store that counts and times its commits.
 pub(crate) struct MeteredStore {
     pub inner: Arc<dyn Store>,
     pub meter: Arc<Meter>,
@@ -127,6 +143,7 @@ impl Store for MeteredStore {
     }
 }
 
+/// An upstream that counts and times its requests.
 pub(crate) struct MeteredUpstream {
     pub inner: Arc<dyn Upstream>,
     pub meter: Arc<Meter>,
@@ -135,7 +152,7 @@ pub(crate) struct MeteredUpstream {
 #[async_trait]
 impl Upstream for MeteredUpstream {
     async fn send(&self, call: upstream::Call) -> Result<Response, upstream::Error> {
-        let origin = self.meter.origin(&call.request.origin.to_string());
+        let origin = self.meter.origin_label(&call.request.origin.to_string());
         let started = Instant::now();
         let answered = self.inner.send(call).await;
         self.meter.upstream_seconds.observe(started.elapsed().as_secs_f64());

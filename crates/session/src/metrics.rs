@@ -1,4 +1,4 @@
-//! Counts calls and renders all metrics.
+//! Counts tool calls and renders all metrics. Apart from `meter`, because the service itself holds the meter.
 //! Invariant: rendering changes only the gauges.
 
 use prometheus_client::encoding::text::encode;
@@ -14,10 +14,11 @@ impl Service {
         self.meter.call_seconds.get_or_create(&vec![tool]).observe(seconds);
     }
 
-    /// Returns all metrics in the text format of Prometheus.
+    /// Returns all metrics in the text format of Prometheus. Only here are the gauges set, since only a reader of the
+    /// metrics needs them.
     pub fn metrics(&self) -> String {
-        self.meter.sessions.set(i64::try_from(self.live_sessions()).unwrap_or(i64::MAX));
-        self.meter.runs.set(i64::try_from(self.lives.count()).unwrap_or(i64::MAX));
+        self.meter.live_sessions.set(i64::try_from(self.live_sessions()).unwrap_or(i64::MAX));
+        self.meter.live_runs.set(i64::try_from(self.live_runs.count()).unwrap_or(i64::MAX));
         let mut text = String::new();
         // Writing into a string cannot fail.
         let _ = encode(&mut text, &self.meter.registry);

@@ -14,7 +14,7 @@ use crate::program::PlannedProgram;
 use crate::rows::{self, Claim, ClaimRow, LogicalRow, PlanBody, PlanRow};
 use crate::service::Service;
 
-/// A larger plan is stored as a blob.
+/// A plan with more bytes than this is stored as a blob.
 const MAX_ROW_BYTES: usize = 32 * 1024;
 
 /// A plan as it was shown.
@@ -27,7 +27,9 @@ pub struct StoredPlan {
     pub verdict: Verdict,
     /// The plan commit with which it can be run, if it needs a review.
     pub plan_commit_ref: Option<String>,
+    /// The plan as text, as the model read it.
     pub explained: String,
+    /// The plan as data.
     pub plan: Plan,
 }
 
@@ -44,16 +46,18 @@ impl Service {
         let body = self.plan_body(&planned.plan).await?;
         let review = planned.plan.verdict == Verdict::Review;
         let _turn = self.turn(&session.id.to_string()).await;
-        let mut current = Some(session.logical.clone());
+        let mut loaded = Some(session.logical.clone());
         for _ in 0..TRIES {
             // The row that was read with the session is usually current. After a lost race it is read again.
-            let logical = match current.take() {
+            let logical = match loaded.take() {
                 Some(logical) => logical,
                 None => {
                     self.logical(caller, session.id).await?.ok_or_else(|| Error::NoSession(session.id.to_string()))?
                 }
             };
-            let (number, commit) = (logical.row.plans + 1, logical.row.commits);
+            let number = logical.row.plans + 1;
+            // Plan commits are counted from 0 and plans from 1, as callers see them: `pc0` and `p/1`.
+            let commit = logical.row.commits;
             let commits = commit + u64::from(review);
             let next = LogicalRow { plans: number, commits, used: self.now(), ..logical.row };
             let row = PlanRow {
@@ -64,20 +68,23 @@ impl Service {
                 commit: review.then_some(commit),
                 body: body.clone(),
             };
-            let at = Key::new(&caller.tenant, Table::LogicalSession, session.id.to_string());
-            let mut batch = Batch::default().put(at, rows::write(&next), unchanged(logical.version)).put(
+            let session_key = Key::new(&caller.tenant, Table::LogicalSession, session.id.to_string());
+            let mut batch = Batch::default().put(session_key, rows::write(&next), unchanged(logical.version)).put(
                 plan_key(caller, session.id, number),
                 rows::write(&row),
                 Expect::Absent,
             );
             if review {
-                let (plan, program, planned) = (row.digest, row.program, row.planned);
-                let claim = ClaimRow { plan, program, planned, state: Claim::Unused, operation: None, owner: None };
-                batch = batch.put(
-                    rows::commit_key(&caller.tenant, session.id, commit),
-                    rows::write(&claim),
-                    Expect::Absent,
-                );
+                let claim = ClaimRow {
+                    plan: row.digest,
+                    program: row.program,
+                    planned: row.planned,
+                    state: Claim::Unused,
+                    operation: None,
+                    owner: None,
+                };
+                let claim_key = rows::commit_key(&caller.tenant, session.id, commit);
+                batch = batch.put(claim_key, rows::write(&claim), Expect::Absent);
             }
             if self.try_commit(batch).await?.is_some() {
                 planned.number = Some(number);
@@ -92,7 +99,7 @@ impl Service {
     async fn plan_body(&self, plan: &Plan) -> Result<PlanBody, Error> {
         let bytes = rows::write(plan);
         if bytes.len() <= MAX_ROW_BYTES {
-            return Ok(PlanBody::Here(Box::new(plan.clone())));
+            return Ok(PlanBody::Inline(Box::new(plan.clone())));
         }
         Ok(PlanBody::Blob(self.ports.blobs.put(&bytes).await?))
     }
@@ -107,18 +114,24 @@ impl Service {
     ) -> Result<StoredPlan, Error> {
         let (id, _) = self.resolve(caller, session).await?;
         let Some(found): Option<Versioned<PlanRow>> = self.fetch(&plan_key(caller, id, number)).await? else {
-            let current = self.logical(caller, id).await?.is_some_and(|row| (1..=row.row.plans).contains(&number));
-            return Err(self.missing_resource_error(uri, current));
+            let existed = self.logical(caller, id).await?.is_some_and(|row| (1..=row.row.plans).contains(&number));
+            return Err(self.missing_resource_error(uri, existed));
         };
         let row = found.row;
         let plan: Plan = match row.body {
-            PlanBody::Here(plan) => *plan,
+            PlanBody::Inline(plan) => *plan,
             PlanBody::Blob(digest) => rows::read("plan", &self.read_blob(digest).await?)?,
         };
         let explained = lang::plan::explain(&plan);
-        let plan_commit_ref = row.commit.map(|n| format!("pc{n}"));
-        let (digest, program, planned, verdict) = (row.digest, row.program, row.planned, row.verdict);
-        Ok(StoredPlan { digest, program, planned, verdict, plan_commit_ref, explained, plan })
+        Ok(StoredPlan {
+            digest: row.digest,
+            program: row.program,
+            planned: row.planned,
+            verdict: row.verdict,
+            plan_commit_ref: row.commit.map(|number| format!("pc{number}")),
+            explained,
+            plan,
+        })
     }
 }
 

@@ -24,12 +24,14 @@ pub struct PlanRequest {
 /// A program with its plan.
 #[derive(Debug)]
 pub struct PlannedProgram {
+    /// The caller's slot for the session.
     pub slot: base::Slot,
     /// The time that `now` means in the program.
     pub now: base::Timestamp,
     pub plan: Plan,
     /// Corrections that were made while compiling.
     pub notes: Vec<Diagnostic>,
+    /// The plan as text, as the model reads it.
     pub explained: String,
     /// The number under which the session stores the plan, once it was shown.
     pub number: Option<u64>,
@@ -48,9 +50,11 @@ impl PlannedProgram {
 /// One program at every stage. A stage that was not reached is `None`, and the diagnostics say why.
 #[derive(Debug)]
 pub struct CompilerStages {
+    /// The tree, which exists for every text.
     pub parsed: ParseOutput,
     pub checked: Option<Checked>,
     pub plan: Option<Plan>,
+    /// Mistakes and corrections of all stages, at most `MAX_DIAGNOSTICS` and one that counts the others.
     pub diagnostics: Vec<Diagnostic>,
 }
 
@@ -58,9 +62,9 @@ pub struct CompilerStages {
 pub fn compile_stages(scope: &Scope, program: &str, limits: &Limits) -> CompilerStages {
     let parsed = syntax::parse(program, limits);
     let mut diagnostics = parsed.diagnostics.clone();
-    if let Some(over) = parsed.program.roots.get(limits.returns) {
+    if let Some(excess) = parsed.program.roots.get(limits.returns) {
         let message = format!("a program has at most {} results", limits.returns);
-        diagnostics.push(Diagnostic::error(codes::TOO_MANY_STATEMENTS, over.span, message));
+        diagnostics.push(Diagnostic::error(codes::TOO_MANY_STATEMENTS, excess.span, message));
     }
     // Checking an incomplete tree would report mistakes that the program does not have.
     if diagnostics.iter().any(Diagnostic::is_error) {
@@ -72,8 +76,8 @@ pub fn compile_stages(scope: &Scope, program: &str, limits: &Limits) -> Compiler
             diagnostics.extend(notes);
             checked
         }
-        Err(found) => {
-            diagnostics.extend(found);
+        Err(mistakes) => {
+            diagnostics.extend(mistakes);
             let diagnostics = check::add_corrections(scope, program, limits, limit_diagnostics(diagnostics));
             return CompilerStages { parsed, checked: None, plan: None, diagnostics };
         }
@@ -110,14 +114,16 @@ fn check_size(checked: &Checked, limits: &Limits) -> Option<Diagnostic> {
 /// The most diagnostics in an answer, which is enough to correct a program.
 const MAX_DIAGNOSTICS: usize = 20;
 
+/// Keeps the first diagnostics, mistakes before notes, and counts the others in a note.
 fn limit_diagnostics(mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
     let more = diagnostics.len().saturating_sub(MAX_DIAGNOSTICS);
     if more > 0 {
-        diagnostics.sort_by_key(|d| (!d.is_error(), d.span.start));
+        diagnostics.sort_by_key(|diagnostic| (!diagnostic.is_error(), diagnostic.span.start));
         diagnostics.truncate(MAX_DIAGNOSTICS);
-        let end = diagnostics.iter().map(|d| d.span.end).max().unwrap_or_default() as usize;
-        let last = Span::new(end, end);
-        diagnostics.push(Diagnostic::note(codes::MORE_MISTAKES, last, format!("and {more} more, after these")));
+        let end = diagnostics.iter().map(|diagnostic| diagnostic.span.end).max().unwrap_or_default() as usize;
+        // The note belongs to no position of its own, so it stands behind the last kept one.
+        let after_all = Span::new(end, end);
+        diagnostics.push(Diagnostic::note(codes::MORE_MISTAKES, after_all, format!("and {more} more, after these")));
     }
     diagnostics
 }
@@ -139,7 +145,9 @@ impl Service {
         now: base::Timestamp,
     ) -> Result<PlannedProgram, Error> {
         let mut scope = session.execute.ledger.scope(&session.catalogs);
-        (scope.now, scope.session_slot) = (Some(now), Some(session.slot));
+        scope.now = Some(now);
+        scope.session_slot = Some(session.slot);
+        // Lets a diagnostic name an API that could be taught.
         scope.registry = Some(session.offered.clone());
         let stages = compile_stages(&scope, program, &self.limits);
         let Some(plan) = stages.plan else {

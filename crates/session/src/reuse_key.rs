@@ -6,17 +6,21 @@ use std::collections::BTreeSet;
 use base::{CatalogId, Digest, LogicalSessionId, Principal, TenantId};
 use serde::{Deserialize, Serialize};
 
-/// Stored with the execute session that was opened under it.
+/// The facts that two opens must have in common to share an execute session. Stored with the execute session that was
+/// opened under it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionReuseKey {
+    /// The tenant, because sessions of different tenants are never shared.
     pub tenant_scope: TenantId,
     /// The primary catalog: the first of the seeds' catalogs in the order of their ids.
     pub entry_id: CatalogId,
+    /// The version of the primary catalog, so that an open on a newer version gets its own symbols.
     pub catalog_digest: Digest,
     /// The entities of the primary catalog, sorted and without duplicates.
     pub entities: BTreeSet<String>,
     /// The principal, if callers bring their own API credentials.
     pub principal: Option<Principal>,
+    /// The version of the language, since symbols that an older one taught may mean something else.
     pub engine_generation: u32,
     /// `None` for an open without a logical session.
     pub logical_session_id: Option<LogicalSessionId>,

@@ -20,14 +20,18 @@ pub type Revision = u32;
 /// The session of an intent, stored under the digest of the intent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct IntentRow {
+    /// The session that the intent finds.
     pub logical_session: LogicalSessionId,
 }
 
 /// A logical session.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LogicalRow {
+    /// The sentence that says what the session is for. Empty if it was opened by its seeds alone.
     pub intent: String,
+    /// When the session was opened first.
     pub created: Timestamp,
+    /// The live execute session. `None` before the first open ends and after the retention period.
     pub execute: Option<ExecuteBinding>,
     /// The number of the last run.
     pub runs: u64,
@@ -60,8 +64,11 @@ pub struct LogicalRow {
 /// The origin of a fork. Runs and pages up to these numbers belong to that session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForkedFrom {
+    /// The parent session.
     pub session: LogicalSessionId,
+    /// The number of the parent's last run at the time of the fork.
     pub runs: u64,
+    /// The number of the parent's last page handle at the time of the fork.
     pub pages: u64,
 }
 
@@ -75,18 +82,29 @@ pub(crate) fn never() -> Timestamp {
 
 impl LogicalRow {
     pub fn new(intent: &str, created: Timestamp) -> Self {
-        let (intent, used) = (intent.to_owned(), created);
-        let (runs, commits, pages, operations, plans) = (0, 0, 0, 0, 0);
-        let (execute, name, forked, fenced) = (None, None, None, false);
-        Self { intent, created, execute, runs, commits, pages, operations, plans, used, name, forked, fenced }
+        Self {
+            intent: intent.to_owned(),
+            created,
+            execute: None,
+            runs: 0,
+            commits: 0,
+            pages: 0,
+            operations: 0,
+            plans: 0,
+            used: created,
+            name: None,
+            forked: None,
+            fenced: false,
+        }
     }
 
-    /// Whether the session has no intent, because it was opened by its seeds alone.
+    /// Returns whether the session has no intent, because it was opened by its seeds alone.
     pub fn is_unnamed(&self) -> bool {
         self.intent.is_empty()
     }
 
-    pub fn row_name(&self) -> String {
+    /// Returns the id of the row in the table of intents that leads to this session.
+    pub fn intent_row_id(&self) -> String {
         self.name.clone().unwrap_or_else(|| intent_id(&self.intent))
     }
 }
@@ -103,12 +121,13 @@ pub struct ExecuteBinding {
 /// The slots of a connection, by number.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ConnectionRow {
+    /// The session in each slot: index 0 is `s0`. Slots are only ever added, so a number keeps its meaning.
     pub slots: Vec<LogicalSessionId>,
     /// When the connection was last used, with a precision of a day.
     #[serde(default = "never")]
     pub used: Timestamp,
     /// The number of the principal's last run in a session without an intent.
-    #[serde(default, skip_serializing_if = "is_none_yet")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub runs: u64,
 }
 
@@ -118,21 +137,26 @@ impl Default for ConnectionRow {
     }
 }
 
-fn is_none_yet(runs: &u64) -> bool {
-    *runs == 0
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// An execute session: pinned catalogs and the symbols taught from them.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ExecuteRow {
+    /// The digest of the first wave's table. The execute address contains it, so it never changes.
     pub prompt_hash: Digest,
+    /// The session that is bound to this execute session, unless it has another by now.
     pub logical_session: LogicalSessionId,
     /// The pinned catalogs. The blobs of these digests hold their canonical forms.
     pub catalogs: BTreeMap<CatalogId, Digest>,
+    /// The meanings of all symbols that were taught.
     pub ledger: Ledger,
+    /// The number of waves.
     pub revision: Revision,
     /// The fenced table of each wave.
     pub waves: Vec<String>,
+    /// When the first wave was taught.
     pub opened: Timestamp,
     /// The key under which another open may share this execute session.
     #[serde(default)]
@@ -152,7 +176,9 @@ impl ExecuteRow {
 /// A plan that was shown.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PlanRow {
+    /// The digest of the plan.
     pub digest: Digest,
+    /// The program's text, as its author wrote it.
     pub program: String,
     /// The time that `now` means in the program.
     pub planned: Timestamp,
@@ -160,6 +186,7 @@ pub struct PlanRow {
     /// The number of its plan commit, if it needs a review.
     #[serde(default)]
     pub commit: Option<u64>,
+    /// The plan itself.
     pub body: PlanBody,
 }
 
@@ -167,32 +194,41 @@ pub struct PlanRow {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanBody {
-    Here(Box<Plan>),
+    /// The plan is small enough for the row.
+    #[serde(rename = "here")]
+    Inline(Box<Plan>),
+    /// The plan is in the blob of this digest.
     Blob(Digest),
 }
 
-/// A run's session and its number there. Run ids and the numbers of a principal lead to it.
+/// A run's session, and its number in that session. Run ids and the numbers of a principal lead to it.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct RunAt {
+    /// The session under which the run is stored.
     pub session: LogicalSessionId,
+    /// The run's number in that session.
     pub number: u64,
 }
 
 /// A run that ended.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RunRow {
+    /// The id of the run, which its receipts carry.
     pub run: RunId,
     /// The execute session in which it ran.
     #[serde(default)]
     pub execute: Option<ExecuteBinding>,
     #[serde(default)]
     pub program: String,
+    /// `None` in rows that were written before the field existed.
     #[serde(default)]
     pub started: Option<Timestamp>,
     /// The result is kept as long as the session, whatever its retention period.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pinned: bool,
+    /// The digest of the plan that ran.
     pub plan: Digest,
+    /// The digest of the result, by which a reader verifies its bytes.
     pub artifact: Digest,
     /// The artifact is stored in a row, not in a blob.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -209,10 +245,12 @@ pub struct RunRow {
 /// A plan that may run once, with its state. Stored under a plan commit's number or under a client's request id.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ClaimRow {
+    /// The digest of the only plan that the claim allows to run.
     pub plan: Digest,
     pub program: String,
     /// The time that `now` means in the program.
     pub planned: Timestamp,
+    /// Whether the plan has run.
     pub state: Claim,
     /// The number of the operation through which callers ask for the run.
     #[serde(default)]
@@ -226,6 +264,7 @@ pub struct ClaimRow {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Claim {
+    /// No run has started.
     Unused,
     /// Claimed by this run, which may be active, or have died with its process.
     Claimed(RunId),
@@ -253,7 +292,7 @@ pub fn artifact_key(tenant: &TenantId, session: LogicalSessionId, number: u64) -
     Key::new(tenant, Table::Artifact, format!("{session}/{number:010}"))
 }
 
-/// Returns the key that leads from a run's id to its place.
+/// Returns the key of the row that leads from a run's id to its session and number.
 pub fn run_id_key(tenant: &TenantId, run: RunId) -> Key {
     Key::new(tenant, Table::RunId, run.to_string())
 }
@@ -263,7 +302,7 @@ pub fn write<T: Serialize>(row: &T) -> Vec<u8> {
     serde_json::to_vec(row).unwrap_or_default()
 }
 
-/// Parses a row. The failure is logged here, with the parser's message.
+/// Parses a row. `name` names the row in the error. The failure is logged here, with the parser's message.
 pub fn read<T: DeserializeOwned>(name: &str, bytes: &[u8]) -> Result<T, Error> {
     serde_json::from_slice(bytes).map_err(|error| {
         tracing::error!(row = name, %error, "a stored row cannot be parsed");

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 /// A program to run.
 #[derive(Debug, Clone, Default)]
 pub struct RunRequest {
+    /// A slot or a canonical session id.
     pub session: String,
     /// May be left out with a `plan_commit_ref`.
     pub program: Option<String>,
@@ -26,6 +27,7 @@ pub struct RunRequest {
 /// The answer of `plasm_run`.
 #[derive(Debug)]
 pub enum RunAnswer {
+    /// The run ended, and its result is stored.
     Finished(Arc<RunResult>),
     /// The run continues without its caller.
     Running(DetachedRun),
@@ -35,7 +37,7 @@ impl RunAnswer {
     /// Returns the result, if the run has ended.
     pub fn finished(self) -> Option<Arc<RunResult>> {
         match self {
-            RunAnswer::Finished(ran) => Some(ran),
+            RunAnswer::Finished(result) => Some(result),
             RunAnswer::Running(_) => None,
         }
     }
@@ -50,6 +52,7 @@ pub struct RunResult {
     pub program: String,
     /// Corrections that were made while compiling the program.
     pub notes: Vec<Diagnostic>,
+    /// The rows, receipts and step times.
     pub outcome: Outcome,
     /// The run's number in its session: the last part of `plasm://session/s0/r/3`.
     pub number: u64,
@@ -96,7 +99,9 @@ impl DetachedRun {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunProgress {
     pub steps_done: usize,
+    /// The number of steps of the plan.
     pub steps: usize,
+    /// The number of effects that succeeded.
     pub effects_done: usize,
 }
 

@@ -22,42 +22,57 @@ use crate::sync::{WeakMap, lock};
 /// All effects of the service.
 #[derive(Clone)]
 pub struct Ports {
+    /// The rows, which are the only mutable data.
     pub store: Arc<dyn Store>,
+    /// Catalogs, large artifacts, plans and heaps, by digest.
     pub blobs: Arc<dyn Blobs>,
+    /// The APIs that catalogs describe.
     pub upstream: Arc<dyn Upstream>,
+    /// The only source of time, so that tests can set it.
     pub clock: Arc<dyn Clock>,
+    /// The only source of random ids.
     pub entropy: Arc<dyn Entropy>,
 }
 
 /// Every use case of the server.
 pub struct Service {
+    /// The effects. Store and upstream are wrapped by the meters, so no commit or request can bypass a count.
     pub(crate) ports: Ports,
     /// Replaced as a whole, so that a call uses one registry from start to end.
     registry: RwLock<Arc<Registry>>,
     /// The search index of the registry.
     pub(crate) discovery_index: DiscoveryIndexCache,
+    /// The bounds on requests, programs and runs.
     pub(crate) limits: Limits,
+    /// The form of taught tables, and the threshold at which writes are taught.
     pub(crate) teaching: Teaching,
+    /// The restrictions of tenants, which every view of a catalog or registry obeys.
     pub(crate) tenants: Tenants,
     /// Whether callers bring their own API credentials. Execute sessions are then not shared between principals.
     pub(crate) delegated: bool,
     /// Finds the identity of an API key.
     pub(crate) api_keys: ApiKeys,
-    /// Pinned catalogs that are not in the registry. They are immutable.
-    pinned: Mutex<HashMap<Digest, Arc<Catalog>>>,
-    /// Permits for concurrent calls, by session.
-    calls: WeakMap<LogicalSessionId, Semaphore>,
+    /// Parsed catalogs that sessions pinned and the registry does not have. An entry never becomes wrong, because a
+    /// digest names one content for ever.
+    pinned_catalogs: Mutex<HashMap<Digest, Arc<Catalog>>>,
+    /// Permits for concurrent calls to APIs, by session. All runs of a session share them.
+    call_permits: WeakMap<LogicalSessionId, Semaphore>,
     /// The turns that callers of this process take, by name.
     turns: WeakMap<String, Turn>,
+    /// For how long each kind of data is kept.
     pub(crate) retention: Retention,
+    /// Call records that are not written yet.
     pub(crate) traces: Traces,
+    /// The counters behind `/metrics`.
     pub(crate) meter: Arc<Meter>,
     /// Answers for opens that change nothing.
     pub(crate) unchanged_opens: UnchangedOpenCache,
+    /// Saves putting a catalog as a blob again for every session that pins it.
     pub(crate) stored_catalogs: StoredCatalogTimes,
+    /// The slots of principals, which every call reads.
     pub(crate) slot_cache: SlotCache,
     /// The program runs of this process.
-    pub(crate) lives: LiveRuns,
+    pub(crate) live_runs: LiveRuns,
     /// The JavaScript engine, if the server has one.
     pub(crate) js: Option<Js>,
 }
@@ -84,8 +99,8 @@ impl Service {
             teaching: Teaching::default(),
             tenants: Tenants::default(),
             delegated: false,
-            pinned: Mutex::default(),
-            calls: WeakMap::default(),
+            pinned_catalogs: Mutex::default(),
+            call_permits: WeakMap::default(),
             turns: WeakMap::default(),
             retention: Retention::default(),
             traces: Traces::default(),
@@ -93,7 +108,7 @@ impl Service {
             unchanged_opens: UnchangedOpenCache::default(),
             stored_catalogs: StoredCatalogTimes::default(),
             slot_cache: SlotCache::default(),
-            lives: LiveRuns::default(),
+            live_runs: LiveRuns::default(),
             js: None,
         }
     }
@@ -160,44 +175,47 @@ impl Service {
     }
 
     /// Checks that the storage answers, so that work can be accepted.
-    pub async fn ready(&self) -> Result<(), crate::Error> {
+    pub async fn check_store(&self) -> Result<(), crate::Error> {
         Ok(self.ports.store.ping().await?)
     }
 
     /// Checks that the blob storage answers.
-    pub async fn blobs_answer(&self) -> Result<(), crate::Error> {
+    pub async fn check_blobs(&self) -> Result<(), crate::Error> {
         self.ports.blobs.list(None, 1).await?;
         Ok(())
     }
 
     /// Returns a catalog by the digest that a session pinned.
     pub(crate) async fn catalog(&self, digest: Digest) -> Result<Arc<Catalog>, crate::Error> {
+        // Most sessions pin what is offered now, so the registry is asked first and nothing is parsed twice.
         if let Some(offered) = self.registry().by_digest(&digest) {
             return Ok(offered.clone());
         }
-        if let Some(cached) = lock(&self.pinned).get(&digest) {
+        if let Some(cached) = lock(&self.pinned_catalogs).get(&digest) {
             return Ok(cached.clone());
         }
+        // The lock is not held while the blob is read. Two callers may then parse the same catalog, which is harmless
+        // because both results are equal.
         let bytes = self.ports.blobs.get(&digest).await?;
         let catalog = Arc::new(catalog::from_canonical(&bytes, digest)?);
-        lock(&self.pinned).insert(digest, catalog.clone());
+        lock(&self.pinned_catalogs).insert(digest, catalog.clone());
         Ok(catalog)
     }
 
     /// Returns the permits for concurrent calls of a session, shared by its runs.
-    pub(crate) fn calls_of(&self, session: LogicalSessionId) -> Arc<Semaphore> {
-        self.calls.get_or_create(&session, || Semaphore::new(self.limits.calls_per_session))
+    pub(crate) fn call_permits_of(&self, session: LogicalSessionId) -> Arc<Semaphore> {
+        self.call_permits.get_or_create(&session, || Semaphore::new(self.limits.calls_per_session))
     }
 
     /// Serialises callers of this process that would change the same rows, which saves retries. Other processes do
     /// not take part, so correctness rests on row versions alone.
-    pub(crate) async fn turn(&self, of: &str) -> tokio::sync::OwnedMutexGuard<()> {
-        self.turns.get_or_create(of, Turn::default).lock_owned().await
+    pub(crate) async fn turn(&self, name: &str) -> tokio::sync::OwnedMutexGuard<()> {
+        self.turns.get_or_create(name, Turn::default).lock_owned().await
     }
 
     /// Returns the turn, if it is free.
-    pub(crate) fn try_turn(&self, of: &str) -> Option<tokio::sync::OwnedMutexGuard<()>> {
-        self.turns.get_or_create(of, Turn::default).try_lock_owned().ok()
+    pub(crate) fn try_turn(&self, name: &str) -> Option<tokio::sync::OwnedMutexGuard<()>> {
+        self.turns.get_or_create(name, Turn::default).try_lock_owned().ok()
     }
 
     pub(crate) fn new_logical_id(&self) -> LogicalSessionId {

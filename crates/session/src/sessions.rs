@@ -52,8 +52,8 @@ pub struct SymbolSpace {
     pub catalogs: Vec<(CatalogId, Digest)>,
 }
 
-/// The number of rows that are read at a time.
-const PORTION: usize = 200;
+/// The number of rows that one scan reads.
+const PAGE: usize = 200;
 
 impl Service {
     /// Returns the caller's sessions, the last used first.
@@ -62,8 +62,13 @@ impl Service {
         let mut views = Vec::new();
         let mut after = None;
         loop {
-            let (tenant, prefix) = (caller.tenant.clone(), String::new());
-            let range = Range { tenant, table: Table::LogicalSession, prefix, after, limit: PORTION };
+            let range = Range {
+                tenant: caller.tenant.clone(),
+                table: Table::LogicalSession,
+                prefix: String::new(),
+                after,
+                limit: PAGE,
+            };
             let rows = self.ports.store.scan(&range).await?;
             after = rows.last().map(|(id, _)| id.clone());
             for (id, row) in &rows {
@@ -88,7 +93,7 @@ impl Service {
         self.view(caller, id, &slots, &found.row).await
     }
 
-    /// Resolves a reference without assigning a slot.
+    /// Resolves a slot, an intent or an id without assigning a slot.
     pub async fn session_id(&self, caller: &Caller, reference: &str) -> Result<LogicalSessionId, Error> {
         if let Ok(slot) = reference.parse::<Slot>() {
             let slots = self.connection(caller).await?.row.slots;
@@ -97,10 +102,11 @@ impl Service {
         if let Some(row) = self.intent(caller, &crate::reuse_key::intent_id(reference)).await? {
             return Ok(row.logical_session);
         }
-        let bad = || Error::BadRef(base::printable(reference, 80));
-        let id = LogicalSessionId::parse(reference).map_err(|_| bad())?;
-        let found = self.logical(caller, id).await?;
-        found.map(|_| id).ok_or_else(|| Error::NoSession(id.to_string()))
+        let id = LogicalSessionId::parse(reference).map_err(|_| Error::BadRef(base::printable(reference, 80)))?;
+        if self.logical(caller, id).await?.is_none() {
+            return Err(Error::NoSession(id.to_string()));
+        }
+        Ok(id)
     }
 
     /// Removes a session with its symbols, results, plans, handles, receipts and trace.
@@ -110,13 +116,17 @@ impl Service {
         for _ in 0..TRIES {
             let found = self.logical(caller, id).await?.ok_or_else(|| Error::NoSession(id.to_string()))?;
             let key = |table, id: String| Key::new(&caller.tenant, table, id);
+            // The version of the logical session alone guards the transaction. A binding to another execute session
+            // changes this row, and a wave that was just added to the bound one is to be deleted as well.
             let mut batch = Batch::default()
-                .delete(key(Table::Intent, found.row.row_name()), Expect::Any)
+                .delete(key(Table::Intent, found.row.intent_row_id()), Expect::Any)
                 .delete(key(Table::LogicalSession, id.to_string()), unchanged(found.version));
             if let Some(binding) = &found.row.execute {
                 batch = batch.delete(key(Table::ExecuteSession, binding.session_id.to_string()), Expect::Any);
             }
             if self.try_commit(batch).await?.is_some() {
+                // The rest may be large, so it is deleted in further transactions. No caller can reach it any
+                // more, and after a crash the collector deletes it.
                 self.delete_session_rows(&caller.tenant, id).await?;
                 return Ok(id);
             }
@@ -136,7 +146,12 @@ impl Service {
                 Ok(found) => found.map(|Versioned { row, .. }| SymbolSpace {
                     execute: binding.clone(),
                     revision: row.revision,
-                    entities: row.ledger.seeds().iter().map(|s| format!("{}:{}", s.catalog, s.entity)).collect(),
+                    entities: row
+                        .ledger
+                        .seeds()
+                        .iter()
+                        .map(|seed| format!("{}:{}", seed.catalog, seed.entity))
+                        .collect(),
                     catalogs: row.catalogs.into_iter().collect(),
                 }),
                 Err(error) if error.is_damage() => None,
@@ -144,16 +159,16 @@ impl Service {
             },
             None => None,
         };
-        let code = self.js_session(caller, &SessionName::Logical(id)).await?.row;
+        let scripts = self.js_session(caller, &SessionName::Logical(id)).await?.row;
         Ok(SessionView {
             logical_session_id: id,
             intent: row.intent.clone(),
-            slot: slots.iter().position(|known| *known == id).map(|at| Slot(at as u32)),
+            slot: slots.iter().position(|known| *known == id).map(|index| Slot(index as u32)),
             created: row.created,
             used: row.used,
             runs: row.runs,
             plans: row.plans,
-            js_entries: code.entries,
+            js_entries: scripts.entries,
             space,
         })
     }

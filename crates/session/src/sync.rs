@@ -23,14 +23,15 @@ impl<K: Hash + Eq, T> WeakMap<K, T> {
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
-        let mut all = lock(&self.0);
-        if let Some(known) = all.get(name).and_then(Weak::upgrade) {
-            return known;
+        let mut values = lock(&self.0);
+        if let Some(existing) = values.get(name).and_then(Weak::upgrade) {
+            return existing;
         }
-        all.retain(|_, weak| weak.strong_count() > 0);
-        let fresh = Arc::new(make());
-        all.insert(name.to_owned(), Arc::downgrade(&fresh));
-        fresh
+        // Removed only here: an insertion is the only way the map grows, and dropping a value does not lock the map.
+        values.retain(|_, weak| weak.strong_count() > 0);
+        let created = Arc::new(make());
+        values.insert(name.to_owned(), Arc::downgrade(&created));
+        created
     }
 
     /// Returns the value, if a task holds it.

@@ -1,4 +1,4 @@
-//! The trace of a session: its calls, with what each asked for and how it ended.
+//! The trace of a session: its calls, each with its request and its outcome.
 //! Invariant: no call waits for its trace. Records are buffered and written many at once; a kill loses the records of
 //! a fraction of a second, never the work itself, which is in rows of its own.
 
@@ -19,8 +19,10 @@ use crate::service::Service;
 use crate::sync::lock;
 use crate::uri::ResourceUri;
 
-/// Beyond this number the oldest records are dropped: the storage fails or is far too slow.
+/// Beyond this number the oldest records are dropped: the storage fails or is far too slow. A trace must not fill the
+/// memory.
 const MAX_UNWRITTEN: usize = 4_096;
+/// The pause between two writes, which is the time for which a kill can lose records.
 const WRITE_INTERVAL: Duration = Duration::from_millis(250);
 /// A session counts as live for this long after a call.
 const LIVE_MS: i64 = 15 * 60 * 1000;
@@ -72,6 +74,7 @@ impl Service {
         unwritten.push_back(UnwrittenRecord { caller: caller.clone(), reference: reference.to_owned(), record });
     }
 
+    /// Sends a copy of each record to an exporter, when the record is written.
     pub fn export_calls_to(&self, exporter: Arc<dyn Exporter>) {
         *lock(&self.traces.exporter) = Some(exporter);
     }
@@ -91,6 +94,8 @@ impl Service {
 
     /// Writes the records that are buffered now.
     pub async fn write_traces(&self) -> Result<(), Error> {
+        // The lock is not held during the commit, so calls go on adding records. A failed commit loses the drained
+        // records, and the caller logs the failure.
         let unwritten: Vec<UnwrittenRecord> = lock(&self.traces.unwritten).drain(..).collect();
         if unwritten.is_empty() {
             return Ok(());
@@ -140,6 +145,7 @@ impl Service {
             let rows = self.ports.store.scan(&range).await?;
             let Some((last, _)) = rows.last() else { break };
             after = Some(last.clone());
+            // A damaged record is logged by `read` and left out, so that it does not hide the others.
             calls.extend(rows.iter().filter_map(|(id, row)| crate::rows::read::<CallRecord>(id, &row.value).ok()));
             let excess = calls.len().saturating_sub(self.retention.trace_calls as usize);
             drop(calls.drain(..excess));

@@ -11,13 +11,13 @@ impl Service {
     /// Stores the `initialize` message of a transport session.
     pub async fn store_transport(&self, tenant: &TenantId, id: &str, state: Vec<u8>) -> Result<(), Error> {
         // The first line is the time of storing.
-        let dated = [self.now().0.to_string().as_bytes(), b"\n", &state].concat();
-        Ok(self.ports.store.commit(Batch::default().put(key(tenant, id), dated, Expect::Any)).await?)
+        let value = [self.now().0.to_string().as_bytes(), b"\n", &state].concat();
+        Ok(self.ports.store.commit(Batch::default().put(key(tenant, id), value, Expect::Any)).await?)
     }
 
     /// Returns the `initialize` message of a transport session.
     pub async fn transport(&self, tenant: &TenantId, id: &str) -> Result<Option<Vec<u8>>, Error> {
-        Ok(self.ports.store.get(&key(tenant, id)).await?.map(|row| dated(row.value).1))
+        Ok(self.ports.store.get(&key(tenant, id)).await?.map(|row| split_stored_time(row.value).1))
     }
 
     /// Forgets a transport session.
@@ -26,16 +26,17 @@ impl Service {
     }
 }
 
-/// Splits a stored value into its time and the client's message.
-pub(crate) fn dated(value: Vec<u8>) -> (Option<Timestamp>, Vec<u8>) {
+/// Splits a stored value into its time and the client's message. A value without a time is the whole message.
+pub(crate) fn split_stored_time(value: Vec<u8>) -> (Option<Timestamp>, Vec<u8>) {
     let line = value.iter().position(|byte| *byte == b'\n');
-    let date = line.and_then(|end| str::from_utf8(&value[..end]).ok()?.parse().ok());
-    match (date, line) {
-        (Some(date), Some(end)) => (Some(Timestamp(date)), value[end + 1..].to_vec()),
+    let millis = line.and_then(|end| str::from_utf8(&value[..end]).ok()?.parse().ok());
+    match (millis, line) {
+        (Some(millis), Some(end)) => (Some(Timestamp(millis)), value[end + 1..].to_vec()),
         _ => (None, value),
     }
 }
 
+/// Returns the key of a transport session. Its id comes from a client, so the digest bounds its length and characters.
 fn key(tenant: &TenantId, id: &str) -> Key {
     Key::new(tenant, Table::Transport, Digest::of(id.as_bytes()).to_string())
 }

@@ -6,6 +6,8 @@ use session::{CollectionOptions, CollectionReport};
 use crate::call::{App, Call};
 use crate::error::Error;
 
+/// Deletes expired and unreferenced data of all tenants. A command asks for it; the background task of a server calls
+/// the service directly.
 #[derive(Debug, Clone)]
 pub struct CollectGarbage(pub CollectionOptions);
 

@@ -2,7 +2,7 @@
 
 use access::Caller;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use session::{DiscoverRequest, DiscoveryAnswer};
 
 use crate::call::{App, Call};
@@ -18,7 +18,7 @@ pub struct DiscoverCapabilities {
     #[serde(default)]
     pub typed: bool,
     /// 8; at most 32.
-    #[serde(default, deserialize_with = "crate::number::row_count")]
+    #[serde(default, deserialize_with = "row_count")]
     #[schemars(range(min = 1))]
     pub limit: Option<usize>,
     /// Only these.
@@ -37,5 +37,15 @@ impl Call for DiscoverCapabilities {
             limit: self.limit,
         };
         Ok(app.service().discover(caller, &request)?)
+    }
+}
+
+/// Reads a number of rows: `5`, `5.0` and `5e0` are the same integer to JSON Schema, so each is accepted. A number that is too
+/// large to count with becomes the largest one, because both ask for all rows.
+fn row_count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, D::Error> {
+    match Option::<f64>::deserialize(deserializer)? {
+        None => Ok(None),
+        Some(number) if number >= 0.0 && number.fract() == 0.0 => Ok(Some(number as usize)),
+        Some(_) => Err(serde::de::Error::custom("it takes a whole number from 0")),
     }
 }

@@ -23,10 +23,13 @@ impl Call for OpenExecute {
 /// The session at an address, with everything it was taught.
 #[derive(Debug, Clone)]
 pub struct ShowExecute {
+    /// The first part of the address, as the client wrote it.
     pub prompt_hash: String,
+    /// The second part of the address, as the client wrote it.
     pub session: String,
 }
 
+/// The answer to [`ShowExecute`].
 #[derive(Debug)]
 pub struct ShownExecute {
     pub address: ExecuteAddress,
@@ -51,10 +54,13 @@ pub struct AddSeeds {
     pub prompt_hash: String,
     pub session: String,
     pub seeds: Vec<SeedArgument>,
+    /// Capabilities to teach regardless of the intent.
     pub ranked_capabilities: Vec<String>,
+    /// Send the whole table again.
     pub replay: bool,
 }
 
+/// The answer to [`AddSeeds`].
 #[derive(Debug)]
 pub struct ExpandedExecute {
     pub address: ExecuteAddress,

@@ -73,6 +73,7 @@ impl Call for CancelExecution {
 /// Ends the run of a `run_js` call that its client withdrew before it learned the run's id.
 #[derive(Debug, Clone)]
 pub struct CancelWithdrawnRun {
+    /// Has the id of the run, if the run was accepted.
     pub id_cell: ExecutionIdCell,
 }
 
@@ -98,6 +99,7 @@ pub struct ListExecutions {
 impl ListExecutions {
     /// The length of a list whose request has no limit.
     pub const DEFAULT_LIMIT: usize = 50;
+    /// The longest list.
     pub const MAX_LIMIT: usize = 1_000;
 }
 

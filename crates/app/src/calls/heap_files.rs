@@ -25,7 +25,9 @@ impl Call for ExportHeap {
 /// Stores the heap of a file, with tags.
 #[derive(Debug, Clone)]
 pub struct ImportHeap {
+    /// The content of the file.
     pub file: Vec<u8>,
+    /// The tags that keep the heap in storage.
     pub tags: Tags,
 }
 

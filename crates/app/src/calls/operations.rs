@@ -9,9 +9,12 @@ use crate::error::Error;
 /// Waits until the state of an operation differs from the one that was seen last, or the operation has ended.
 #[derive(Debug, Clone)]
 pub struct WatchOperation {
+    /// The id of the logical session.
     pub session: String,
+    /// The handle of the operation, such as `s0_o1`.
     pub handle: String,
-    pub seen: Option<DetachedRun>,
+    /// The state that the caller knows. `None` lets the call answer at once.
+    pub last_seen: Option<DetachedRun>,
 }
 
 impl Call for WatchOperation {
@@ -19,13 +22,13 @@ impl Call for WatchOperation {
     type Answer = RunAnswer;
 
     async fn run(&self, app: &App, caller: &Caller) -> Result<RunAnswer, Error> {
-        Ok(app.service().watch(caller, (&self.session, &self.handle), self.seen.as_ref()).await?)
+        Ok(app.service().watch(caller, (&self.session, &self.handle), self.last_seen.as_ref()).await?)
     }
 
     fn summary(&self, result: &Result<RunAnswer, Error>) -> CallSummary {
         match result {
             Ok(RunAnswer::Running(_)) => CallSummary { outcome: "running", ..CallSummary::default() },
-            ended => CallSummary::of(ended),
+            ended_or_failed => CallSummary::of(ended_or_failed),
         }
     }
 }
@@ -33,6 +36,7 @@ impl Call for WatchOperation {
 /// The state of a task.
 #[derive(Debug, Clone)]
 pub struct GetTask {
+    /// The name of the task, which is valid on every connection of its tenant.
     pub task: String,
 }
 

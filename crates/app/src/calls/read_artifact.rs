@@ -25,8 +25,11 @@ pub struct ReadArtifact {
 /// The content behind a URI. The request's offset, limit and fields choose which part of it a client is shown.
 #[derive(Debug)]
 pub enum ArtifactContent {
+    /// The result of a run, with the return that the URI names or with all of them.
     Artifact(Box<Artifact>),
+    /// A plan that was shown.
     Plan(Box<StoredPlan>),
+    /// The properties of a heap, not its content.
     Heap(HeapInfo),
 }
 
@@ -47,6 +50,7 @@ impl Call for ReadArtifact {
         }
         let content = match app.service().resource(caller, &self.uri).await? {
             Resource::Artifact(artifact) => {
+                // Every return must have each field, because the fields choose the columns of every table.
                 for field in self.fields.iter().flatten() {
                     let mut columns = artifact.returns.iter().map(|returned| &returned.columns);
                     if let Some(known) = columns.find(|columns| !columns.contains(field)) {

@@ -50,6 +50,7 @@ pub struct ConnectionScope {
 }
 
 impl ConnectionScope {
+    /// Adds the cell that receives the id of the run.
     #[must_use]
     pub fn with_id_cell(self, id_cell: Option<ExecutionIdCell>) -> Self {
         Self { id_cell, ..self }
@@ -69,7 +70,7 @@ impl ConnectionScope {
 #[derive(Debug)]
 pub struct RunJsAnswer {
     pub execution: Execution,
-    /// `None` if nothing was printed.
+    /// The first page of the console output. `None` if nothing was printed.
     pub output: Option<OutputPage>,
 }
 

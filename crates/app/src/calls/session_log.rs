@@ -87,7 +87,7 @@ impl Call for ListSessionSnapshots {
             match app.service().session_log(caller, &SessionTarget::Logical(name.clone())).await {
                 // A connection may have chosen a name that looks like an id.
                 Err(session::Error::NoSession(_)) => {}
-                found => return Ok(found?),
+                entries => return Ok(entries?),
             }
         }
         Ok(app.service().session_log(caller, &SessionTarget::Named(name.clone())).await?)

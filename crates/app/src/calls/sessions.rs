@@ -13,9 +13,11 @@ pub struct ListLogicalSessions {
     pub with_named: bool,
 }
 
+/// The answer to [`ListLogicalSessions`].
 #[derive(Debug)]
 pub struct SessionListing {
     pub sessions: Vec<SessionView>,
+    /// Empty unless the request asked for them.
     pub named: Vec<NamedSession>,
 }
 
@@ -36,6 +38,7 @@ pub struct ShowSession {
     pub reference: String,
 }
 
+/// The answer to [`ShowSession`].
 #[derive(Debug)]
 pub struct ShownSession {
     pub session: SessionView,
@@ -60,6 +63,7 @@ pub struct ShowTrace {
     pub reference: String,
 }
 
+/// The answer to [`ShowTrace`].
 #[derive(Debug)]
 pub struct ShownTrace {
     pub session: SessionView,

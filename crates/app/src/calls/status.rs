@@ -15,7 +15,7 @@ impl Call for Ready {
     type Answer = ();
 
     async fn run(&self, app: &App, _caller: &Caller) -> Result<(), Error> {
-        Ok(app.service().ready().await?)
+        Ok(app.service().check_store().await?)
     }
 }
 

@@ -29,14 +29,14 @@ pub fn run(config_file: Option<&Path>, args: &DiscoverArgs, output: &Output) -> 
                 other => Failure::from(other),
             }
         })?;
-    let typed = discovered.found.decide();
+    let typed = discovered.result.decide();
     if output.json {
         let mut value = server::view::json(&server::view::DiscoveredRows::new(&discovered));
         value["decision"] = json!(typed.decision);
         output.value(&value);
         return Ok(());
     }
-    let rows = &discovered.found.rows;
+    let rows = &discovered.result.rows;
     if rows.is_empty() {
         output.line("no API here matches the intent; `tokamak catalog list` lists the APIs");
         return Ok(());

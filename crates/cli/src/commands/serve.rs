@@ -96,7 +96,7 @@ async fn check_blobs(config: &Config, service: &Service) -> Result<Option<String
     if !config.blobs.is_remote() {
         return Ok(None);
     }
-    let problem = match tokio::time::timeout(BLOBS_TIMEOUT, service.blobs_answer()).await {
+    let problem = match tokio::time::timeout(BLOBS_TIMEOUT, service.check_blobs()).await {
         Ok(Ok(())) => return Ok(None),
         Ok(Err(session::Error::Blobs(blobs::Error::Remote(remote)))) if !remote.problem.is_lasting() => {
             remote.to_string()

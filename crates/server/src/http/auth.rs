@@ -36,6 +36,7 @@ pub async fn check(State(app): State<Arc<App>>, mut request: Request, next: Next
     }
 }
 
+/// Returns the answer to a request that is not admitted, with the header that tells its client what to do.
 fn refuse(refusal: &NotAdmitted, headers: &HeaderMap) -> Response {
     let problem = match refusal {
         NotAdmitted::NoKey | NotAdmitted::UnknownKey => {
@@ -91,13 +92,14 @@ fn bearer_key(headers: &HeaderMap) -> Option<&str> {
     (values.next().is_none() && scheme.eq_ignore_ascii_case("bearer")).then(|| key.trim())
 }
 
-/// The context of a request to a route: its caller, at no execute session's own address.
+/// The context of a request to a route. Its caller has the principal's own slots; a route below `/execute` replaces the caller.
 pub struct HttpCall(pub Context);
 
 impl<S: Send + Sync> FromRequestParts<S> for HttpCall {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        // The identity is missing only if a route stands outside of the authentication layer, which is a defect.
         let axum::Extension(identity) =
             axum::Extension::<Identity>::from_request_parts(parts, state).await.map_err(|_| Problem::internal())?;
         let request_id = parts.headers.get(REQUEST_ID_HEADER).and_then(|id| id.to_str().ok()).map(str::to_owned);

@@ -39,12 +39,15 @@ pub struct JsonBody<T>(pub T);
 
 /// A body that is not parsed yet.
 pub struct RawBody {
+    /// The kind that the Content-Type names.
     pub kind: BodyKind,
     pub bytes: Vec<u8>,
 }
 
+/// The kind of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BodyKind {
+    /// JSON, or a type whose name ends in `+json`.
     Json,
     /// Text, or the form type that `curl -d` sends by default.
     Text,
@@ -71,6 +74,7 @@ impl<S: Send + Sync> FromRequest<S> for RawBody {
 }
 
 impl RawBody {
+    /// Parses the body as JSON.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, Problem> {
         if base::depth_exceeds(&self.bytes, NESTING) {
             return Err(Problem::bad_arguments(format!("the body is nested deeper than {NESTING}")));
@@ -78,6 +82,7 @@ impl RawBody {
         arguments::from_json(&self.bytes).map_err(|mistake| Problem::bad_arguments(mistake.to_string()))
     }
 
+    /// Returns the body as text.
     pub fn text(self) -> Result<String, Problem> {
         String::from_utf8(self.bytes).map_err(|error| {
             Problem::bad_arguments(format!("the body is not UTF-8 at byte {}", error.utf8_error().valid_up_to()))
@@ -97,11 +102,13 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
     }
 }
 
+/// Returns the problem of a body with a Content-Type that the route does not take.
 pub fn unsupported_content_type(expected: &str) -> Problem {
     let detail = format!("the body's Content-Type must be {expected}");
     Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "bad_content_type", detail)
 }
 
+/// Returns the kind of a body by its Content-Type. A body without one is text.
 fn body_kind(headers: &HeaderMap) -> BodyKind {
     let Some(content_type) = headers.get(header::CONTENT_TYPE) else { return BodyKind::Text };
     let content_type = content_type.to_str().unwrap_or_default().to_ascii_lowercase();

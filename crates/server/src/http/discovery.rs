@@ -27,7 +27,7 @@ pub async fn discover(
     let typed = request.typed;
     let answer = state.app.call(&context, request).await?;
     if typed {
-        return Ok(Json(DiscoveryDecision::new(&answer.found.decide(), &answer)).into_response());
+        return Ok(Json(DiscoveryDecision::new(&answer.result.decide(), &answer)).into_response());
     }
     Ok(Json(DiscoveredRows::new(&answer)).into_response())
 }

@@ -14,9 +14,10 @@ use crate::message::{self, MESSAGE_BYTES, Mistake};
 
 /// The time within which a whole body must arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
-/// The rest of a body that is too large is read up to this size and time before the refusal is sent. A client that is still
+/// The rest of a body that is too large is read up to this size before the refusal is sent. A client that is still
 /// sending does not read the answer.
 const MAX_DRAINED_BYTES: usize = 32 * 1024 * 1024;
+/// The time for which the rest of a too large body is read.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Checks one request to `/mcp`.
@@ -60,6 +61,7 @@ pub async fn read_body(body: Body) -> Result<Vec<u8>, BodyError> {
     tokio::time::timeout(BODY_TIMEOUT, collect(body)).await.unwrap_or(Err(BodyError::TooSlow))
 }
 
+/// Reads a body up to the size of a message.
 async fn collect(body: Body) -> Result<Vec<u8>, BodyError> {
     let mut frames = body.into_data_stream();
     let mut collected = Vec::new();
@@ -75,6 +77,7 @@ async fn collect(body: Body) -> Result<Vec<u8>, BodyError> {
     Ok(collected)
 }
 
+/// Reads and drops the rest of a body.
 async fn drain(mut frames: BodyDataStream) {
     let mut drained = 0;
     while let Some(Ok(frame)) = frames.next().await {
@@ -87,9 +90,9 @@ async fn drain(mut frames: BodyDataStream) {
 
 /// Turns a refusal of the SDK in plain text into a JSON-RPC error, which clients of this endpoint expect.
 async fn refusal_as_json_rpc(response: Response) -> Response {
-    let kind = response.headers().get(header::CONTENT_TYPE);
-    let plain = kind.is_none_or(|kind| kind.as_bytes().starts_with(b"text/plain"));
-    if !(response.status().is_client_error() && plain) {
+    let content_type = response.headers().get(header::CONTENT_TYPE);
+    let is_plain_text = content_type.is_none_or(|value| value.as_bytes().starts_with(b"text/plain"));
+    if !(response.status().is_client_error() && is_plain_text) {
         return response;
     }
     let (mut parts, body) = response.into_parts();
@@ -97,6 +100,7 @@ async fn refusal_as_json_rpc(response: Response) -> Response {
     let text = String::from_utf8_lossy(&bytes);
     let text = if text.is_empty() { parts.status.canonical_reason().unwrap_or("refused") } else { &text };
     tracing::warn!(status = parts.status.as_u16(), reason = text, "refused");
+    // The new body has another length.
     parts.headers.remove(header::CONTENT_LENGTH);
     parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     Response::from_parts(parts, Body::from(Mistake::invalid(text).answer()))

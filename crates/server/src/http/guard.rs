@@ -13,9 +13,12 @@ use tracing::Instrument;
 
 use super::problem::Problem;
 
+/// The header with the id that all log lines of a request carry. The response repeats it.
 pub const REQUEST_ID_HEADER: &str = "x-request-id";
 
+/// The names by which this server may be addressed.
 pub struct Guard {
+    /// Makes request ids.
     app: Arc<App>,
     /// The host names of this server, without a port.
     hosts: Vec<String>,
@@ -34,21 +37,24 @@ pub fn own_origins(hosts: &[String], port: u16) -> Vec<String> {
     hosts.iter().map(|host| format!("http://{}:{port}", bracketed(host))).collect()
 }
 
+/// Puts an IPv6 address into brackets, as a URL has it.
 fn bracketed(host: &str) -> String {
     if host.contains(':') && !host.starts_with('[') { format!("[{host}]") } else { host.to_owned() }
 }
 
+/// Gives a request its id, and refuses it if its Host or its Origin is not known.
 pub async fn check(State(guard): State<Arc<Guard>>, mut request: Request, next: Next) -> Response {
     let id = request_id(request.headers()).unwrap_or_else(|| guard.app.service().new_request_id());
     let span = tracing::info_span!(
         "http",
         request_id = id,
+        // Recorded when the identity is known.
         tenant = tracing::field::Empty,
         method = %request.method(),
         path = request.uri().path()
     );
-    let value = HeaderValue::from_str(&id).unwrap_or(HeaderValue::from_static("none"));
-    request.headers_mut().insert(REQUEST_ID_HEADER, value.clone());
+    let id_header = HeaderValue::from_str(&id).unwrap_or(HeaderValue::from_static("none"));
+    request.headers_mut().insert(REQUEST_ID_HEADER, id_header.clone());
     let mut response = match refusal(&guard, &request) {
         Some(problem) => {
             let _entered = span.enter();
@@ -57,7 +63,7 @@ pub async fn check(State(guard): State<Arc<Guard>>, mut request: Request, next: 
         }
         None => next.run(request).instrument(span).await,
     };
-    response.headers_mut().insert(REQUEST_ID_HEADER, value);
+    response.headers_mut().insert(REQUEST_ID_HEADER, id_header);
     response
 }
 
@@ -67,16 +73,23 @@ fn request_id(headers: &HeaderMap) -> Option<String> {
     base::RequestId::parse(text).ok().map(|id| id.to_string())
 }
 
+/// Returns the reason for which a request is refused.
 fn refusal(guard: &Guard, request: &Request) -> Option<Problem> {
     let status = StatusCode::FORBIDDEN;
     let host_headers = request.headers().get_all(header::HOST).iter().count();
-    let authority = request.uri().authority().map(|a| a.as_str()).or_else(|| text(request.headers(), header::HOST));
+    let authority = request
+        .uri()
+        .authority()
+        .map(|authority| authority.as_str())
+        .or_else(|| header_text(request.headers(), header::HOST));
+    // Two Host headers are refused, because a proxy in front may have judged the other one.
     let host = authority.and_then(host_only).filter(|_| host_headers <= 1);
     if !host.is_some_and(|host| guard.hosts.iter().any(|known| known.eq_ignore_ascii_case(host))) {
         let shown = clip(authority.unwrap_or_default());
         let detail = format!("this server is not reached by the name `{shown}`; see `hosts` in the configuration");
         return Some(Problem::new(status, "host_refused", detail));
     }
+    // Clients that are no browser send no Origin.
     let mut origins = request.headers().get_all(header::ORIGIN).iter();
     let origin = origins.next()?.to_str().unwrap_or_default();
     let origin = if origins.next().is_some() { "several origins" } else { origin };
@@ -87,7 +100,7 @@ fn refusal(guard: &Guard, request: &Request) -> Option<Problem> {
     Some(Problem::new(status, "origin_refused", detail))
 }
 
-fn text(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
+fn header_text(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
     headers.get(name)?.to_str().ok()
 }
 
@@ -102,6 +115,7 @@ fn host_only(authority: &str) -> Option<&str> {
     port.bytes().all(|byte| byte.is_ascii_digit()).then_some(host)
 }
 
+/// Cuts a text of the client for a message.
 fn clip(text: &str) -> String {
     base::printable(text, 100)
 }

@@ -14,7 +14,9 @@ use super::HttpState;
 use super::auth::HttpCall;
 use super::problem::{Problem, no_route};
 
+/// The number of catalog problems that `/readyz` names.
 const MAX_SHOWN_PROBLEMS: usize = 20;
+/// The media type of `/metrics`.
 pub const METRICS_CONTENT_TYPE: &str = "application/openmetrics-text";
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -42,10 +44,12 @@ struct CatalogProblems {
     first: Vec<String>,
 }
 
+/// Answers `GET /healthz`. It touches no storage, so it answers as long as the process lives.
 pub async fn alive() -> Json<AliveBody> {
     Json(AliveBody { status: "ok" })
 }
 
+/// Answers `GET /readyz`.
 pub async fn ready(State(state): State<HttpState>) -> Result<Json<ReadyBody>, Problem> {
     // A load balancer has no identity. The call reads nothing of any tenant.
     let context = Context::new(access::Caller::local(), EntryPoint::Http);
@@ -62,6 +66,7 @@ pub async fn ready(State(state): State<HttpState>) -> Result<Json<ReadyBody>, Pr
     Ok(Json(ReadyBody { status: "ready", catalogs: registry.len(), catalog_problems }))
 }
 
+/// Answers `GET /metrics`.
 pub async fn metrics(State(state): State<HttpState>, HttpCall(context): HttpCall, uri: Uri) -> Response {
     match state.app.call(&context, Metrics).await {
         Ok(text) => {

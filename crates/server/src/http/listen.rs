@@ -17,6 +17,7 @@ use super::open_calls::OpenCalls;
 
 /// The time for the head of a request, counted from the end of the request before it.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
+/// The number of connections at once. Each takes a file descriptor and buffers.
 const MAX_CONNECTIONS: usize = 2_048;
 /// The pause after a failed accept. If the process has no file descriptor left, other connections get time to close.
 const ACCEPT_RETRY_PAUSE: Duration = Duration::from_millis(100);
@@ -29,6 +30,7 @@ pub struct Shutdown {
     pub streams_end: CancellationToken,
     /// The time for open calls to finish.
     pub drain: Duration,
+    /// The calls that are waited for.
     pub open_calls: OpenCalls,
 }
 
@@ -47,6 +49,7 @@ pub async fn serve(listener: TcpListener, router: Router, shutdown: &Shutdown) {
             .header_read_timeout(HEAD_TIMEOUT)
             .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router.clone()));
         let watched = graceful.watch(connection);
+        // The task holds the permit until its connection ends.
         tokio::spawn(async move {
             if let Err(error) = watched.await {
                 tracing::debug!(%error, "a connection ended early");
@@ -54,6 +57,7 @@ pub async fn serve(listener: TcpListener, router: Router, shutdown: &Shutdown) {
             drop(permit);
         });
     }
+    // Closed before the drain, so that a successor can listen on the same address.
     drop(listener);
     let finished = async {
         let calls_end = async {
@@ -73,7 +77,10 @@ pub async fn serve(listener: TcpListener, router: Router, shutdown: &Shutdown) {
 /// One of the places for connections. Dropping it frees the place.
 type ConnectionPermit = tokio::sync::OwnedSemaphorePermit;
 
+/// Accepts one connection within the limit. `None` after a failure, which was logged.
 async fn accept(listener: &TcpListener, permits: &Arc<Semaphore>) -> Option<(TcpStream, ConnectionPermit)> {
+    // Taken before the connection is accepted, so that connections beyond the limit wait in the system's queue and cost this
+    // process nothing.
     let permit = permits.clone().acquire_owned().await.ok()?;
     match listener.accept().await {
         Ok((stream, _)) => {

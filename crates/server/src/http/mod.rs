@@ -46,6 +46,7 @@ pub struct HttpOptions {
     pub hosts: Vec<String>,
     /// The time for open calls to finish after a stop.
     pub drain: Duration,
+    /// The settings of `/mcp`.
     pub mcp: McpOptions,
 }
 
@@ -55,8 +56,10 @@ impl HttpOptions {
     }
 }
 
+/// Why the HTTP server could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
+    /// The port, which own origins contain, cannot be found out.
     #[error("the listener has no address")]
     Address(#[source] std::io::Error),
 }
@@ -94,11 +97,14 @@ pub async fn serve_wrapped<W: WrapHandler>(
 /// The state that every handler shares.
 #[derive(Clone)]
 pub struct HttpState {
+    /// The use cases.
     app: Arc<App>,
     /// Ends the streams that wait for events. Open calls finish before it is cancelled.
     streams_end: CancellationToken,
 }
 
+/// Builds the routes and the layers around them. A layer that is added later runs earlier: a request passes the guard, then
+/// authentication, then the count of open calls, and then the layers of its route.
 fn router<W: WrapHandler>(
     app: Arc<App>,
     options: &HttpOptions,
@@ -120,6 +126,7 @@ fn router<W: WrapHandler>(
         .route("/mcp", any(answer))
         .layer(from_fn(enter_request_scope))
         .layer(from_fn(envelope::check))
+        // The outermost of the three: the SDK would find another tenant's transport session in memory by its id alone.
         .layer(from_fn_with_state(app.clone(), auth::own_transport_session));
     let mut routes = Router::new();
     for route in routes::table() {
@@ -148,8 +155,8 @@ async fn enter_request_scope(
         Ok(headers) => headers,
         // Within a transport session, the headers of `initialize` count and those of this request do not.
         Err(_) if request.headers().contains_key(mcp::TRANSPORT_SESSION_HEADER) => mcp::ConnectionHeaders::default(),
-        Err(bad) => {
-            return (StatusCode::BAD_REQUEST, format!("{}: {bad}", mcp::BadSessionName::CODE)).into_response();
+        Err(mistake) => {
+            return (StatusCode::BAD_REQUEST, format!("{}: {mistake}", mcp::BadSessionName::CODE)).into_response();
         }
     };
     RequestScope { identity, headers }.enter(next.run(request)).await
@@ -157,8 +164,8 @@ async fn enter_request_scope(
 
 /// Answers a request whose handler panicked. `App::call` catches panics of use cases; this catches those of the handlers.
 async fn answer_panics(request: Request, next: Next) -> Response {
-    let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;
-    answered.unwrap_or_else(|_| problem::Problem::internal().into_response())
+    let response = AssertUnwindSafe(next.run(request)).catch_unwind().await;
+    response.unwrap_or_else(|_| problem::Problem::internal().into_response())
 }
 
 /// Returns a whole result, as `/execute` answers it.

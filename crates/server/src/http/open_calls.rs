@@ -46,6 +46,7 @@ impl OpenCalls {
 
 /// Counts a request as an open call.
 pub async fn count(State(open_calls): State<OpenCalls>, request: Request, next: Next) -> Response {
+    // Calls that change something are POSTs. Streams of events are GETs, which end only when the shutdown ends them.
     if request.method() != Method::POST {
         return next.run(request).await;
     }
@@ -57,6 +58,7 @@ pub async fn count(State(open_calls): State<OpenCalls>, request: Request, next: 
 /// a stream of frames would hide the length, and a short answer would leave in three packets instead of one.
 struct CountedBody {
     body: Body,
+    /// Ends the call when the body is dropped, which also happens if the client breaks off.
     _call: OpenCall,
 }
 

@@ -39,6 +39,7 @@ pub struct OpenApiBody {
     components: Value,
 }
 
+/// Describes the routes. Nothing is written by hand but summaries and descriptions, which stand in the table of routes.
 pub fn description(routes: &[Route]) -> OpenApiBody {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.definitions_path = "/components/schemas".into();
@@ -51,6 +52,7 @@ pub fn description(routes: &[Route]) -> OpenApiBody {
         let path = paths.entry(route.path).or_insert_with(|| json!({}));
         path[if route.method == Method::Get { "get" } else { "post" }] = operation;
     }
+    // Taken last, because each route may add the components that it refers to.
     let mut schemas = json!(schemas.take_definitions(true));
     remove_foreign_formats(&mut schemas);
     let mut paths = Value::Object(paths);
@@ -63,6 +65,7 @@ pub fn description(routes: &[Route]) -> OpenApiBody {
             "description": "Sessions, programs and their results over HTTP. MCP is at /mcp.",
             "license": {"name": "Apache-2.0 OR MIT"},
         }),
+        // A key, or none: a server without keys needs none.
         security: json!([{"key": []}, {}]),
         paths,
         components: json!({
@@ -78,6 +81,7 @@ pub fn description(routes: &[Route]) -> OpenApiBody {
     }
 }
 
+/// Describes one route. Schemas of types that it refers to are added to `schemas`.
 fn operation(schemas: &mut SchemaGenerator, route: &Route, problem: &Value) -> Value {
     let mut operation = json!({"operationId": route.id, "summary": route.summary});
     let mut parameters: Vec<Value> = path_parameters(route.path);
@@ -97,8 +101,9 @@ fn operation(schemas: &mut SchemaGenerator, route: &Route, problem: &Value) -> V
     }
     let mut responses = Map::new();
     for answer in &route.answers {
-        let description = || json!({"description": answer.description});
-        let response = responses.entry(answer.status.to_string()).or_insert_with(description);
+        // A status with several content types is one response, with the description of the first.
+        let response =
+            responses.entry(answer.status.to_string()).or_insert_with(|| json!({"description": answer.description}));
         let schema = answer.schema.map_or_else(|| json!({"type": "string"}), |schema| schema(schemas));
         response["content"][answer.content_type] = json!({"schema": schema});
     }

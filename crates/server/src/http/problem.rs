@@ -9,10 +9,13 @@ use session::JsError;
 
 use super::openapi::ProblemBody;
 
+/// An error as its client reads it.
 #[derive(Debug)]
 pub struct Problem {
     pub status: StatusCode,
+    /// The stable code to branch on.
     pub code: &'static str,
+    /// The mistake, and the remedy.
     pub detail: String,
     /// For a plan that needs a review: the plan commit with which it can be run.
     pub plan_commit_ref: Option<String>,
@@ -23,6 +26,7 @@ impl Problem {
         Self { status, code, detail: detail.into(), plan_commit_ref: None }
     }
 
+    /// Returns the problem of a request with a mistake in its arguments.
     pub fn bad_arguments(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "bad_arguments", detail)
     }
@@ -64,6 +68,7 @@ impl From<app::Error> for Problem {
 }
 
 impl Problem {
+    /// Returns the problem of a use case that failed.
     pub fn of_session(error: &session::Error) -> Self {
         let problem = Self::new(status(error), error.code(), crate::text::session_error(error));
         match error {
@@ -73,6 +78,7 @@ impl Problem {
     }
 }
 
+/// Returns the status of a failure. Only variants decide it, never words.
 fn status(error: &session::Error) -> StatusCode {
     use session::Error;
     match error {
@@ -89,6 +95,7 @@ fn status(error: &session::Error) -> StatusCode {
             StatusCode::CONFLICT
         }
         Error::Js(error) => script_status(error),
+        // Before the guard on faults below: this one is a defect, and trying again does not help.
         Error::Lost => StatusCode::INTERNAL_SERVER_ERROR,
         Error::Busy => StatusCode::SERVICE_UNAVAILABLE,
         fault if fault.is_fault() => StatusCode::SERVICE_UNAVAILABLE,
@@ -96,6 +103,7 @@ fn status(error: &session::Error) -> StatusCode {
     }
 }
 
+/// Returns the status of a failure around scripts.
 fn script_status(error: &JsError) -> StatusCode {
     match error {
         JsError::NoScripts => StatusCode::NOT_IMPLEMENTED,
@@ -110,12 +118,14 @@ fn script_status(error: &JsError) -> StatusCode {
     }
 }
 
+/// Answers a path that no route has.
 pub async fn no_route(uri: Uri) -> Problem {
     let path = printable(uri.path(), 200);
     let detail = format!("no route {path}; GET /openapi.json describes them all, MCP is at /mcp");
     Problem::new(StatusCode::NOT_FOUND, "no_route", detail)
 }
 
+/// Answers a path that exists with a method that it does not take.
 pub async fn no_method(method: Method, uri: Uri) -> Problem {
     let detail = format!("{} does not take {method}", printable(uri.path(), 200));
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, "no_method", detail)

@@ -13,6 +13,7 @@ use crate::view::{
     SessionNames, Success,
 };
 
+/// Returns all routes, in the order in which OpenAPI describes them.
 pub fn table() -> Vec<Route> {
     let mut routes = server_routes();
     routes.extend(registry_routes());

@@ -22,6 +22,7 @@ use super::problem::Problem;
 use crate::mcp::{BadSessionName, read_headers, scope_of};
 use crate::view::{ExecutionList, ExecutionView, HeapTags, LogEntries, LogEntryView, RunJsView, SessionNames, Success};
 
+/// The most executions in a list.
 const MAX_LISTED: usize = 500;
 
 /// A script to run.
@@ -113,7 +114,7 @@ pub async fn exec(
     JsonBody(body): JsonBody<Exec>,
 ) -> Result<(StatusCode, Json<RunJsView>), Problem> {
     let headers = read_headers(&headers)
-        .map_err(|bad| Problem::new(StatusCode::BAD_REQUEST, BadSessionName::CODE, bad.to_string()))?;
+        .map_err(|mistake| Problem::new(StatusCode::BAD_REQUEST, BadSessionName::CODE, mistake.to_string()))?;
     // Without an id cell: a client that closes the connection does not cancel the run. `/api/executions/{id}/cancel` does.
     let mut connection = scope_of(headers);
     connection.session_name = body.session.or(connection.session_name);
@@ -138,8 +139,10 @@ pub async fn list_executions(
     HttpCall(context): HttpCall,
     QueryOf(query): QueryOf<ListExecutionsQuery>,
 ) -> Result<Json<ExecutionList>, Problem> {
-    let parse = |id: String| ExecutionId::parse(&id).map_err(|_| Problem::bad_arguments("`after` is no execution"));
-    let after = query.after.map(parse).transpose()?;
+    let after = match query.after {
+        Some(id) => Some(ExecutionId::parse(&id).map_err(|_| Problem::bad_arguments("`after` is no execution"))?),
+        None => None,
+    };
     let limit = list_limit(query.limit, ListExecutions::DEFAULT_LIMIT, MAX_LISTED)?;
     let executions = state.app.call(&context, ListExecutions { after, limit: Some(limit) }).await?;
     Ok(Json(ExecutionList::new(&executions)))

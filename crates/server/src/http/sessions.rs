@@ -15,7 +15,9 @@ use super::auth::HttpCall;
 use super::body::{QueryOf, list_limit};
 use super::problem::Problem;
 
+/// The number of sessions in a list whose request has no limit.
 const DEFAULT_LISTED: usize = 100;
+/// The most sessions in a list.
 const MAX_LISTED: usize = 1_000;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -105,6 +107,7 @@ fn not_found_for_bad_reference(error: app::Error) -> Problem {
     if is_missing { Problem { status: StatusCode::NOT_FOUND, ..problem } } else { problem }
 }
 
+/// Returns whether the reference names no session of the caller.
 fn names_no_session(error: &session::Error) -> bool {
     use session::Error;
     matches!(error, Error::NoSession(_) | Error::NoExecute(_) | Error::UnknownSlot { .. } | Error::BadRef(_))

@@ -8,6 +8,7 @@ use rmcp::service::RequestContext;
 
 /// The header of the older revisions that names the transport session.
 pub const TRANSPORT_SESSION_HEADER: &str = "mcp-session-id";
+/// The header into which `http::guard` put the request's id.
 const REQUEST_ID_HEADER: &str = "x-request-id";
 
 /// Returns the caller of a request.
@@ -25,6 +26,7 @@ pub fn caller(context: &RequestContext<RoleServer>) -> Result<Caller, ErrorData>
     Ok(identity.caller(header(context, TRANSPORT_SESSION_HEADER).filter(|_| has_transport_session)))
 }
 
+/// Returns whether the request belongs to a protocol revision without transport sessions.
 pub fn is_at_least_2026_07_28(context: &RequestContext<RoleServer>) -> bool {
     context.protocol_version().is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
 }

@@ -17,8 +17,11 @@ use rmcp::service::RequestContext;
 /// Header names in lower case, with their values.
 pub type ConnectionHeaders = BTreeMap<String, String>;
 
+/// The beginning of the names of headers that scripts may see.
 const PREFIX: &str = "x-mcp-";
+/// The header that names the connection's session.
 const SESSION_NAME_HEADER: &str = "x-mcp-session-id";
+/// The most headers of one connection. Others are left out.
 const MAX_HEADERS: usize = 32;
 /// Longer values are left out.
 const MAX_VALUE_BYTES: usize = 4 * 1024;
@@ -40,24 +43,24 @@ impl BadSessionName {
 
 /// Reads the headers that scripts may see. The session name is among them even if there are too many others.
 pub fn read_headers(headers: &HeaderMap) -> Result<ConnectionHeaders, BadSessionName> {
-    let mut read = ConnectionHeaders::new();
+    let mut kept = ConnectionHeaders::new();
     if let Some(value) = headers.get(SESSION_NAME_HEADER) {
         let name = value.to_str().map_err(|_| BadSessionName)?;
         if name.is_empty() || name.len() > MAX_SESSION_NAME_CHARS || name.contains(char::is_control) {
             return Err(BadSessionName);
         }
-        read.insert(SESSION_NAME_HEADER.to_owned(), name.to_owned());
+        kept.insert(SESSION_NAME_HEADER.to_owned(), name.to_owned());
     }
     for (name, value) in headers {
-        if read.len() >= MAX_HEADERS {
+        if kept.len() >= MAX_HEADERS {
             break;
         }
         let Ok(value) = value.to_str() else { continue };
         if name.as_str().starts_with(PREFIX) && name != SESSION_NAME_HEADER && value.len() <= MAX_VALUE_BYTES {
-            read.insert(name.as_str().to_owned(), value.to_owned());
+            kept.insert(name.as_str().to_owned(), value.to_owned());
         }
     }
-    Ok(read)
+    Ok(kept)
 }
 
 /// Returns the scope of calls that come with these headers.
@@ -70,7 +73,8 @@ pub fn scope_of(headers: ConnectionHeaders) -> ConnectionScope {
 pub struct Connections {
     /// The session name of a connection that has no headers: standard input has one client, and the command line names its session.
     default_session_name: Option<String>,
-    /// Scopes of transport sessions, by tenant and id. Each is stored too, so the cache can be cleared.
+    /// Scopes of transport sessions, by tenant and id. A transport session keeps the headers of its `initialize`, so an entry
+    /// never goes out of date. Each is stored too, so the cache can be cleared.
     cache: Arc<Mutex<HashMap<String, ConnectionScope>>>,
 }
 
@@ -96,10 +100,12 @@ impl Connections {
             // A bad name was refused before the SDK saw the request.
             return Ok(scope_of(read_headers(&parts.headers).unwrap_or_default()));
         };
+        // The tenant is part of the key, because the id comes from the client.
         let key = format!("{}/{id}", caller.tenant);
         if let Some(cached) = self.cache.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return Ok(cached.clone());
         }
+        // The lock is not held while the store is read.
         let stored = app.service().transport(&caller.tenant, id).await?;
         let scope = scope_of(stored.as_deref().map(stored_headers).unwrap_or_default());
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
@@ -114,6 +120,7 @@ impl Connections {
 /// The member of a stored transport session that holds its headers.
 pub const STORED_MEMBER: &str = "mcp_headers";
 
+/// Returns the headers of a stored transport session.
 fn stored_headers(bytes: &[u8]) -> ConnectionHeaders {
     let row: serde_json::Value = serde_json::from_slice(bytes).unwrap_or_default();
     row.get(STORED_MEMBER).and_then(|headers| serde_json::from_value(headers.clone()).ok()).unwrap_or_default()

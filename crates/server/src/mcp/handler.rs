@@ -19,7 +19,7 @@ use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{RoleServer, ServerHandler};
 
 use super::connection::Connections;
-use super::withdrawn::OpenCalls;
+use super::withdrawn::OpenScriptCalls;
 use super::{ToolSet, caller, progress, resources, tasks, tools};
 use crate::text;
 
@@ -32,6 +32,7 @@ does not exist is answered with those that do. APIs here: ";
 /// The instructions name so many APIs. More would cost tokens, and discovery finds all of them.
 const MAX_NAMED_APIS: usize = 30;
 
+/// The supported revisions of the protocol, the oldest first.
 const PROTOCOL_VERSIONS: &[ProtocolVersion] = &[
     ProtocolVersion::V_2025_03_26,
     ProtocolVersion::V_2025_06_18,
@@ -51,25 +52,30 @@ const ARTIFACT_TTL_MS: u64 = 24 * 60 * 60 * 1000;
 /// The handler of one connection. Without transport sessions, each request is a connection.
 #[derive(Clone)]
 pub struct Handler {
+    /// The use cases.
     app: Arc<App>,
     /// The tenant whose APIs the instructions name.
     tenant: TenantId,
+    /// The tools that this server offers.
     tools: ToolSet,
+    /// Finds the session name and the headers of a request's connection.
     connections: Connections,
     /// The open `run_js` calls of this connection, which `notifications/cancelled` can withdraw.
-    open_calls: OpenCalls,
+    open_script_calls: OpenScriptCalls,
 }
 
 impl Handler {
     pub(super) fn new(app: Arc<App>, tenant: TenantId, tools: ToolSet, connections: Connections) -> Self {
-        Self { app, tenant, tools, connections, open_calls: OpenCalls::default() }
+        Self { app, tenant, tools, connections, open_script_calls: OpenScriptCalls::default() }
     }
 
+    /// Returns the instructions with the tenant's APIs of this moment.
     fn instructions(&self) -> String {
         let registry = self.app.service().registry_for(&self.tenant);
         instructions(registry.iter().map(|catalog| catalog.id.as_str()))
     }
 
+    /// Returns the protocol error for a tool that the server does not offer, with similar names.
     fn unknown_tool(&self, name: &str) -> ErrorData {
         let near = base::similar_names(name, tools::names(self.tools)).join(", ");
         ErrorData::invalid_params(format!("unknown tool `{}`; one of: {near}", base::printable(name, 80)), None)
@@ -78,8 +84,8 @@ impl Handler {
 
 /// Returns the instructions that a host shows a model before its first call.
 pub fn instructions<'a>(apis: impl Iterator<Item = &'a str>) -> String {
-    let named: Vec<&str> = apis.take(MAX_NAMED_APIS).collect();
-    format!("{INSTRUCTIONS}{}.", named.join(", "))
+    let names: Vec<&str> = apis.take(MAX_NAMED_APIS).collect();
+    format!("{INSTRUCTIONS}{}.", names.join(", "))
 }
 
 /// Returns the context of a request that is not a tool call.
@@ -127,15 +133,17 @@ impl ServerHandler for Handler {
             return Err(self.unknown_tool(&request.name));
         };
         let caller = caller::caller(&context)?;
-        let open_call = (tool.name == tools::RUN_JS).then(|| self.open_calls.enter(&context.id));
+        // Entered before the run can start, so that a withdrawal is noted however early it comes.
+        let open_call = (tool.name == tools::RUN_JS).then(|| self.open_script_calls.enter(&context.id));
         let connection = if tool.uses_connection {
-            let found = self.connections.find(&self.app, &caller, &context).await;
-            found.map(|scope| scope.with_id_cell(open_call.as_ref().map(|call| call.id_cell.clone())))
+            let scope = self.connections.find(&self.app, &caller, &context).await;
+            scope.map(|scope| scope.with_id_cell(open_call.as_ref().map(|call| call.id_cell.clone())))
         } else {
             Ok(Default::default())
         };
         let call_context = Context {
             request_id: caller::request_id(&context),
+            // The SDK cancels it for a withdrawal, and also if the connection breaks.
             withdrawn: Some(context.ct.clone()),
             ..Context::new(caller, EntryPoint::Tool)
         };
@@ -144,6 +152,7 @@ impl ServerHandler for Handler {
         if let Some(open_call) = open_call.filter(|_| answer.withdrawn) {
             open_call.cancel_run_if_withdrawn(&self.app, &call_context.caller).await;
         }
+        // A client that knows tasks gets a task instead of the text that names the handle.
         match answer.task.filter(|_| tasks::client_knows_tasks(&context)) {
             Some(task) => tasks::create(&self.app, call_context.caller, &task).await.map(Into::into),
             None => Ok(answer.result.into()),
@@ -152,7 +161,7 @@ impl ServerHandler for Handler {
 
     async fn on_cancelled(&self, notification: CancelledNotificationParam, _context: NotificationContext<RoleServer>) {
         if let Some(request) = &notification.request_id {
-            self.open_calls.withdraw(request);
+            self.open_script_calls.withdraw(request);
         }
     }
 
@@ -190,11 +199,11 @@ impl ServerHandler for Handler {
             ErrorData::resource_not_found(text::error(&error), Some(serde_json::json!({"uri": request.uri})))
         })?;
         let text = ResourceContents::text(resources::resource_text(&content), request.uri);
-        let mut read = ReadResourceResult::new(vec![text.with_mime_type(resources::MIME_TYPE)]);
+        let mut result = ReadResourceResult::new(vec![text.with_mime_type(resources::MIME_TYPE)]);
         // A resource never changes, and belongs to one tenant.
-        read.ttl_ms = Some(ARTIFACT_TTL_MS);
-        read.cache_scope = Some(CacheScope::Private);
-        Ok(read.into())
+        result.ttl_ms = Some(ARTIFACT_TTL_MS);
+        result.cache_scope = Some(CacheScope::Private);
+        Ok(result.into())
     }
 
     async fn get_task(

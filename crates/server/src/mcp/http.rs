@@ -12,18 +12,22 @@ use super::request_scope::RequestScope;
 use super::transport_store::TransportStore;
 use super::{HandlerFactory, McpOptions, WrapHandler};
 
+/// The SDK's service with the product's handler, or with a test server's wrapper around it.
 pub type McpHttp<W> = StreamableHttpService<<W as WrapHandler>::Wrapped, LocalSessionManager>;
 
 /// The settings of the SDK's service.
 pub struct McpHttpSettings<'a> {
-    /// The host names and page origins that the SDK accepts. `http::guard` has checked both before.
+    /// The host names that the SDK accepts. `http::guard` has checked them before.
     pub hosts: &'a [String],
+    /// The origins of pages that the SDK accepts. `http::guard` has checked them before.
     pub origins: &'a [String],
+    /// The largest body. `http::envelope` has checked it before.
     pub max_body_bytes: usize,
     /// Ends the streams of transport sessions.
     pub stop: CancellationToken,
 }
 
+/// Returns the service that answers `/mcp`.
 pub fn service<W: WrapHandler>(
     app: &Arc<App>,
     options: &McpOptions,

@@ -30,6 +30,7 @@ pub use stdio::{StdioError, serve_stdio};
 /// The settings of MCP.
 #[derive(Debug, Clone, Default)]
 pub struct McpOptions {
+    /// The tools that the server lists and answers.
     pub tools: ToolSet,
     /// The session name of a connection that has no headers.
     pub session_name: Option<String>,
@@ -41,6 +42,7 @@ pub struct McpOptions {
 pub enum ToolSet {
     /// The tools with which a model runs programs and scripts.
     Core,
+    /// Every tool.
     #[default]
     All,
 }
@@ -53,8 +55,10 @@ pub fn tool_list(set: ToolSet) -> serde_json::Value {
 /// Decides which MCP handler answers a connection. The product answers with its own handler. The test server of the MCP
 /// conformance suite wraps that handler, because the suite asks for tools and resources that the product does not have.
 pub trait WrapHandler: Clone + Send + Sync + 'static {
+    /// The handler that answers.
     type Wrapped: ServerHandler;
 
+    /// Wraps the product's own handler.
     fn wrap(&self, own: Handler) -> Self::Wrapped;
 }
 
@@ -75,6 +79,7 @@ impl WrapHandler for OwnHandler {
 struct HandlerFactory<W> {
     app: Arc<App>,
     tools: ToolSet,
+    /// Shared by all handlers, because without transport sessions each request has a handler of its own.
     connections: connection::Connections,
     wrapper: W,
 }
@@ -85,6 +90,7 @@ impl<W: WrapHandler> HandlerFactory<W> {
         Self { app, tools: options.tools, connections, wrapper }
     }
 
+    /// Makes the handler of one connection of a tenant.
     fn handler(&self, tenant: TenantId) -> W::Wrapped {
         self.wrapper.wrap(Handler::new(self.app.clone(), tenant, self.tools, self.connections.clone()))
     }

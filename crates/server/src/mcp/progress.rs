@@ -8,6 +8,7 @@ use rmcp::model::ProgressNotificationParam;
 use rmcp::service::RequestContext;
 use tokio::time::Instant;
 
+/// The pause between two notifications. It leaves a margin below the 20 s after which hosts cancel a silent call.
 const INTERVAL: Duration = Duration::from_secs(15);
 
 /// Runs `work` and notifies a client that asked for progress.
@@ -38,7 +39,7 @@ async fn with_notifications<T, N: Future<Output = ()>>(notify: impl Fn(f64) -> N
                 count += 1.0;
                 notify(count).await;
             }
-            done = &mut work => return done,
+            result = &mut work => return result,
         }
     }
 }

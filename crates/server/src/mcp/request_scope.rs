@@ -11,7 +11,9 @@ use super::ConnectionHeaders;
 /// The part of a request that the SDK does not pass to its callbacks.
 #[derive(Clone)]
 pub struct RequestScope {
+    /// The identity that authentication found.
     pub identity: Identity,
+    /// The headers that scripts of this connection may see.
     pub headers: ConnectionHeaders,
 }
 
@@ -21,6 +23,7 @@ pub struct RequestScope {
 pub struct NoRequest;
 
 tokio::task_local! {
+    // Local to the task, not to the thread: a request may move to another thread at every await.
     static CURRENT: RequestScope;
 }
 

@@ -5,10 +5,12 @@ use app::calls::ArtifactContent;
 use rmcp::model::{Resource, ResourceTemplate};
 use session::RunListItem;
 
+/// The media type of every resource.
 pub const MIME_TYPE: &str = "application/json";
 /// Characters of a program that the description of its result shows.
 const MAX_PROGRAM_CHARS: usize = 120;
 
+/// Returns the forms of URI that `resources/read` accepts.
 pub fn templates() -> Vec<ResourceTemplate> {
     let template = |uri: &str, name: &str, title: &str, description: &str| {
         ResourceTemplate::new(uri, name).with_title(title).with_description(description).with_mime_type(MIME_TYPE)

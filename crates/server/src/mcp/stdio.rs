@@ -13,17 +13,20 @@ use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::{HandlerFactory, McpOptions, OwnHandler};
-use crate::message::{self, Kind, LINE_BYTES, MESSAGE_BYTES, Mistake};
+use crate::message::{self, LINE_BYTES, MESSAGE_BYTES, MessageKind, Mistake};
 
 #[derive(Debug, thiserror::Error)]
 pub enum StdioError {
+    /// The client's first messages are not those of the protocol.
     #[error("the MCP handshake failed")]
     Handshake(#[source] Box<rmcp::service::ServerInitializeError>),
+    /// The task of the connection panicked or was aborted.
     #[error("the MCP connection broke")]
     Broken(#[source] tokio::task::JoinError),
 }
 
-/// Lines that wait to be written to standard output.
+/// The number of lines that may wait to be written to standard output. If it is reached, the tasks that produce lines wait, so a
+/// client that does not read cannot fill the memory.
 const MAX_WAITING_LINES: usize = 64;
 
 /// Serves one client until it closes its end or `stop` is cancelled. After a stop, open calls may finish within `drain`.
@@ -64,6 +67,7 @@ async fn drain_on_stop(
     connection_end.cancel();
 }
 
+/// Serves the SDK's side of the connection until it ends.
 async fn serve_on(
     handler: impl ServerHandler,
     streams: (DuplexStream, DuplexStream),
@@ -84,6 +88,7 @@ async fn read_lines(mut to_sdk: DuplexStream, answers: mpsc::Sender<Vec<u8>>) {
     let mut input = BufReader::new(tokio::io::stdin());
     loop {
         let mut line = Vec::new();
+        // One byte more than a line may have shows that a line is too long.
         let read_limit = LINE_BYTES as u64 + 1;
         match (&mut input).take(read_limit).read_until(b'\n', &mut line).await {
             Ok(0) | Err(_) => return,
@@ -93,10 +98,10 @@ async fn read_lines(mut to_sdk: DuplexStream, answers: mpsc::Sender<Vec<u8>>) {
         let is_whole = line.len() as u64 != read_limit || line.ends_with(b"\n");
         let kind = if is_whole { message::read(line.trim_ascii()) } else { Err(Mistake::too_large()) };
         let sent = match kind {
-            Ok(Kind::Call) => write_line(&mut to_sdk, &line).await,
+            Ok(MessageKind::Call) => write_line(&mut to_sdk, &line).await,
             // The server sends no requests, so a response answers nothing. Before the handshake the SDK would end the connection
             // over it.
-            Ok(Kind::Answer) => Ok(()),
+            Ok(MessageKind::Answer) => Ok(()),
             Err(mistake) => {
                 tracing::warn!(code = mistake.code, reason = mistake.text, "not a JSON-RPC message");
                 if !is_whole {
@@ -114,15 +119,14 @@ async fn read_lines(mut to_sdk: DuplexStream, answers: mpsc::Sender<Vec<u8>>) {
 /// Skips the rest of a line that is too long to be kept.
 async fn skip_line(input: &mut (impl AsyncBufReadExt + Unpin)) {
     loop {
-        let (skipped, ended) = match input.fill_buf().await {
+        let bytes = match input.fill_buf().await {
             Ok([]) | Err(_) => return,
-            Ok(bytes) => match bytes.iter().position(|byte| *byte == b'\n') {
-                Some(at) => (at + 1, true),
-                None => (bytes.len(), false),
-            },
+            Ok(bytes) => bytes,
         };
+        let line_end = bytes.iter().position(|byte| *byte == b'\n');
+        let skipped = line_end.map_or(bytes.len(), |end| end + 1);
         input.consume(skipped);
-        if ended {
+        if line_end.is_some() {
             return;
         }
     }
@@ -138,6 +142,7 @@ async fn forward(from_sdk: DuplexStream, answers: mpsc::Sender<Vec<u8>>) {
     }
 }
 
+/// Writes all lines in the order of their arrival. This is the only writer, so no two lines mix.
 async fn write_lines(mut lines: mpsc::Receiver<Vec<u8>>, mut output: impl AsyncWrite + Unpin) {
     while let Some(line) = lines.recv().await {
         if write_line(&mut output, &line).await.is_err() {
@@ -146,6 +151,7 @@ async fn write_lines(mut lines: mpsc::Receiver<Vec<u8>>, mut output: impl AsyncW
     }
 }
 
+/// Writes one line with its line feed, and flushes it, because a client waits for each answer.
 async fn write_line(output: &mut (impl AsyncWrite + Unpin), line: &[u8]) -> std::io::Result<()> {
     output.write_all(line.trim_ascii_end()).await?;
     output.write_all(b"\n").await?;

@@ -21,7 +21,7 @@ const TTL_MS: u64 = 24 * 60 * 60 * 1000;
 /// The pause between two questions that clients are asked to make.
 const POLL_INTERVAL_MS: u64 = 1_000;
 
-/// Whether the request says that its client knows tasks.
+/// Returns whether the request says that its client knows tasks.
 pub fn client_knows_tasks(context: &RequestContext<RoleServer>) -> bool {
     caller::is_at_least_2026_07_28(context)
         && context.client_capabilities().is_some_and(|capabilities| capabilities.supports_tasks())
@@ -34,6 +34,7 @@ pub async fn create(app: &App, caller: access::Caller, name: &str) -> Result<Cre
     Ok(CreateTaskResult::new(task(name, &state)))
 }
 
+/// Answers `tasks/get`: the state of a task, with its result or its failure once it has ended.
 pub async fn get(app: &App, context: &Context, name: &str) -> Result<GetTaskResult, ErrorData> {
     let state = task_state(app, context, name).await?;
     let mut task = task(name, &state);
@@ -72,6 +73,7 @@ async fn task_state(app: &App, context: &Context, name: &str) -> Result<TaskStat
     app.call(context, GetTask { task: name.to_owned() }).await.map_err(|error| refused(&error))
 }
 
+/// Returns a task that works, with its progress. The caller adds the end.
 fn task(name: &str, state: &TaskState) -> Task {
     let started = state.started.to_string();
     let changed = state.changed.to_string();
@@ -87,6 +89,7 @@ fn task(name: &str, state: &TaskState) -> Task {
     ))
 }
 
+/// Returns the protocol error for a task that the caller cannot ask for.
 fn refused(error: &Error) -> ErrorData {
     if error.is_fault() || matches!(error, Error::Panicked) {
         return ErrorData::internal_error(text::error(error), None);
@@ -94,6 +97,7 @@ fn refused(error: &Error) -> ErrorData {
     ErrorData::invalid_params(text::error(error), None)
 }
 
+/// Serializes an answer that is an object.
 fn object(value: &impl Serialize) -> JsonObject {
     match view::json(value) {
         Value::Object(members) => members,

@@ -11,6 +11,7 @@ use rmcp::transport::streamable_http_server::session::{SessionState, SessionStor
 use super::connection;
 use super::request_scope::RequestScope;
 
+/// The store of transport sessions that the MCP SDK uses.
 pub struct TransportStore(pub Arc<App>);
 
 #[async_trait]

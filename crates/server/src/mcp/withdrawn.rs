@@ -15,15 +15,17 @@ use tokio_util::sync::CancellationToken;
 
 /// The SDK cancels a call for a broken connection and for a withdrawal alike, and passes on the notification right after a
 /// withdrawal. Without it after this time, the connection broke.
-const NOTIFICATION_WITHIN: Duration = Duration::from_secs(1);
+const NOTIFICATION_WINDOW: Duration = Duration::from_secs(1);
 
 /// The open `run_js` calls of one connection.
 #[derive(Clone, Default)]
-pub struct OpenCalls(Arc<Mutex<HashMap<RequestId, CancellationToken>>>);
+pub struct OpenScriptCalls(Arc<Mutex<HashMap<RequestId, CancellationToken>>>);
 
 /// One open call. Dropping it takes it off the list.
-pub struct OpenCall {
-    calls: OpenCalls,
+pub struct OpenScriptCall {
+    /// The list that has this call.
+    calls: OpenScriptCalls,
+    /// The id of the request, by which the notification names the call.
     request: RequestId,
     /// Cancelled when the notification arrives.
     withdrawn: CancellationToken,
@@ -31,11 +33,12 @@ pub struct OpenCall {
     pub id_cell: ExecutionIdCell,
 }
 
-impl OpenCalls {
-    pub fn enter(&self, request: &RequestId) -> OpenCall {
+impl OpenScriptCalls {
+    /// Puts a call on the list.
+    pub fn enter(&self, request: &RequestId) -> OpenScriptCall {
         let withdrawn = CancellationToken::new();
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(request.clone(), withdrawn.clone());
-        OpenCall { calls: self.clone(), request: request.clone(), withdrawn, id_cell: ExecutionIdCell::default() }
+        OpenScriptCall { calls: self.clone(), request: request.clone(), withdrawn, id_cell: ExecutionIdCell::default() }
     }
 
     /// Notes that the client withdrew a request.
@@ -46,10 +49,10 @@ impl OpenCalls {
     }
 }
 
-impl OpenCall {
+impl OpenScriptCall {
     /// Cancels the run of a call that the SDK has cancelled, if its client withdrew it.
     pub async fn cancel_run_if_withdrawn(&self, app: &App, caller: &Caller) {
-        if tokio::time::timeout(NOTIFICATION_WITHIN, self.withdrawn.cancelled()).await.is_err() {
+        if tokio::time::timeout(NOTIFICATION_WINDOW, self.withdrawn.cancelled()).await.is_err() {
             return;
         }
         let context = Context::new(caller.clone(), EntryPoint::Protocol);
@@ -60,7 +63,7 @@ impl OpenCall {
     }
 }
 
-impl Drop for OpenCall {
+impl Drop for OpenScriptCall {
     fn drop(&mut self) {
         self.calls.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.request);
     }

@@ -10,7 +10,7 @@ const MAX_NAMED_APIS: usize = 40;
 
 /// Renders the answer of `discover_capabilities`.
 pub fn discovered(discovered: &DiscoveryAnswer) -> String {
-    let rows = &discovered.found.rows;
+    let rows = &discovered.result.rows;
     if rows.is_empty() {
         return no_match(discovered);
     }
@@ -45,15 +45,16 @@ pub fn listed(listed: &[ApiListing], query: Option<&str>) -> String {
             None => "There are no APIs here.".to_owned(),
         };
     }
-    let row = |one: &ApiListing| {
-        let catalog = &one.catalog;
+    let row = |listing: &ApiListing| {
+        let catalog = &listing.catalog;
         let cells =
             [catalog.id.to_string(), one_line(&catalog.title), catalog.version.to_string(), entity_names(catalog)];
-        format!("{}\t{}\n", cells.join("\t"), credentials(&one.access))
+        format!("{}\t{}\n", cells.join("\t"), credentials(&listing.access))
     };
     format!("```tsv\napi\ttitle\tversion\tentities\tauth\n{}```", listed.iter().map(row).collect::<String>())
 }
 
+/// Says whether the credentials of an API are set.
 fn credentials(access: &ApiAccess) -> String {
     match access {
         ApiAccess::Open => "none needed".to_owned(),
@@ -63,8 +64,9 @@ fn credentials(access: &ApiAccess) -> String {
     }
 }
 
+/// Lists the names of a catalog's entities, or as many as a line should have.
 fn entity_names(catalog: &catalog::Catalog) -> String {
-    let names: Vec<&str> = catalog.offered().take(MAX_NAMED_ENTITIES).map(|e| e.name.as_str()).collect();
+    let names: Vec<&str> = catalog.offered().take(MAX_NAMED_ENTITIES).map(|entity| entity.name.as_str()).collect();
     match catalog.offered().count().saturating_sub(MAX_NAMED_ENTITIES) {
         0 => names.join(", "),
         more => format!("{}, {more} more", names.join(", ")),

@@ -36,7 +36,8 @@ pub fn receipts_without_result(receipts: &[Receipt]) -> String {
 
 /// Renders receipts: the effects that are done first, then the others one by one. `with_cause` adds why an effect failed.
 fn receipt_lines(receipts: &[Receipt], with_cause: bool) -> String {
-    let done: Vec<String> = receipts.iter().filter(|r| r.state == ReceiptState::Done).map(effect_name).collect();
+    let done: Vec<String> =
+        receipts.iter().filter(|receipt| receipt.state == ReceiptState::Done).map(effect_name).collect();
     let mut names = done.clone();
     names.dedup();
     let mut out = Vec::new();
@@ -44,7 +45,7 @@ fn receipt_lines(receipts: &[Receipt], with_cause: bool) -> String {
         let count = done.iter().filter(|other| **other == name).count();
         out.push(if count == 1 { format!("done: {name}") } else { format!("done: {name}, {count} times") });
     }
-    let others: Vec<&Receipt> = receipts.iter().filter(|r| r.state != ReceiptState::Done).collect();
+    let others: Vec<&Receipt> = receipts.iter().filter(|receipt| receipt.state != ReceiptState::Done).collect();
     out.extend(others.iter().take(MAX_SHOWN_RECEIPTS).map(|receipt| receipt_line(receipt, with_cause)));
     if others.len() > MAX_SHOWN_RECEIPTS {
         out.push(format!("and {} more that did not go well", others.len() - MAX_SHOWN_RECEIPTS));
@@ -67,6 +68,7 @@ fn effect_name(receipt: &Receipt) -> String {
     }
 }
 
+/// Renders one receipt.
 fn receipt_line(receipt: &Receipt, with_cause: bool) -> String {
     let row = receipt.intent.id.row;
     let row = if row == 0 { String::new() } else { format!(" row {}", row + 1) };

@@ -21,8 +21,9 @@ pub fn capped(text: String) -> String {
     if text.chars().count() <= MAX_ANSWER_CHARS {
         return text;
     }
+    // The last line must fit below the limit, too.
     let kept: String = text.chars().take(MAX_ANSWER_CHARS - 100).collect();
-    let lines = kept.rfind('\n').map_or(kept.as_str(), |at| &kept[..at]);
+    let lines = kept.rfind('\n').map_or(kept.as_str(), |line_end| &kept[..line_end]);
     format!("{lines}\n(cut at {MAX_ANSWER_CHARS} characters; ask for less at once)")
 }
 
@@ -62,10 +63,10 @@ pub fn run(run: &RunResult, shown_chars: usize) -> ShownResult {
     let artifact = ResourceUri::run(run.slot, run.number);
     let ShownResult { text, lossy } = run_result(&run.outcome, &artifact, shown_chars);
     let mut parts = vec![text];
-    let after = after_rows(run);
-    if !after.is_empty() {
+    let after_rows = after_rows(run);
+    if !after_rows.is_empty() {
         // An empty line separates the last table from the lines that are no rows of it.
-        parts.push(format!("\n{after}"));
+        parts.push(format!("\n{after_rows}"));
     }
     parts.push(render_for_model(&run.program, &run.notes));
     parts.retain(|part| !part.is_empty());

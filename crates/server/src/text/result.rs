@@ -24,6 +24,7 @@ pub struct ShownResult {
 /// Renders all returns of a run within `budget` characters. `artifact` is the URI of the whole result.
 pub fn run_result(outcome: &Outcome, artifact: &str, budget: usize) -> ShownResult {
     let several = outcome.returns.len() > 1;
+    // Each return gets an equal share, so that a long one cannot push the others out.
     let share = budget / outcome.returns.len().max(1);
     let mut out = String::new();
     if several {
@@ -31,8 +32,8 @@ pub fn run_result(outcome: &Outcome, artifact: &str, budget: usize) -> ShownResu
     }
     let mut lossy = Vec::new();
     let mut cut = false;
-    for finished in &outcome.returns {
-        let table = return_table(finished, share, several);
+    for returned in &outcome.returns {
+        let table = return_table(returned, share, several);
         cut |= table.cut;
         lossy.push(table.lossy);
         out.push_str(&table.text);
@@ -53,16 +54,17 @@ struct ReturnTable {
     cut: bool,
 }
 
-fn return_table(finished: &ReturnResult, budget: usize, several: bool) -> ReturnTable {
+/// Renders one return within a budget. `several` says that the program has other returns, which makes the heading smaller.
+fn return_table(returned: &ReturnResult, budget: usize, several: bool) -> ReturnTable {
     let marks = if several { "###" } else { "##" };
-    let label = &finished.label;
-    let rowset = match &finished.result {
+    let label = &returned.label;
+    let rowset = match &returned.result {
         Ok(rowset) => rowset,
         Err(error) => {
             return ReturnTable { text: format!("{marks} {label} (failed)\n{error}\n"), lossy: Vec::new(), cut: false };
         }
     };
-    if finished.effect && rowset.rows.is_empty() {
+    if returned.effect && rowset.rows.is_empty() {
         // The receipts below the tables say whether the effect is done.
         return ReturnTable { text: format!("{marks} {label} (no rows)\n"), lossy: Vec::new(), cut: false };
     }
@@ -72,7 +74,7 @@ fn return_table(finished: &ReturnResult, budget: usize, several: bool) -> Return
         other => format!(", {other}"),
     };
     let heading = format!("{marks} {label} ({count}{coverage})\n");
-    let fitted = fit(finished, &rowset.rows, budget.saturating_sub(heading.len()));
+    let fitted = fit(returned, &rowset.rows, budget.saturating_sub(heading.len()));
     let shown = if fitted.rows < rowset.rows.len() {
         format!("({} of {} rows shown)\n", fitted.rows, rowset.rows.len())
     } else {
@@ -84,32 +86,35 @@ fn return_table(finished: &ReturnResult, budget: usize, several: bool) -> Return
 
 /// The rows of a return that fit into a budget.
 struct FittedRows {
+    /// The table.
     text: String,
+    /// The number of rows in the table.
     rows: usize,
+    /// Columns of which some cells are only in the artifact.
     lossy: Vec<String>,
 }
 
 /// Fits rows into a budget: whole if possible, else without the long columns, else also without long cells, else also without
 /// the last rows.
-fn fit(finished: &ReturnResult, rows: &[Arc<Row>], budget: usize) -> FittedRows {
-    let whole = rows_table(&finished.columns, rows, |_, _| false);
+fn fit(returned: &ReturnResult, rows: &[Arc<Row>], budget: usize) -> FittedRows {
+    let whole = rows_table(&returned.columns, rows, |_, _| false);
     if whole.chars().count() <= budget {
         return FittedRows { text: whole, rows: rows.len(), lossy: Vec::new() };
     }
-    let is_long_column = |column: &str| finished.long_columns.iter().any(|c| c == column);
-    let lean = rows_table(&finished.columns, rows, |column, text| is_long_column(column) && !text.is_empty());
+    let is_long_column = |column: &str| returned.long_columns.iter().any(|long| long == column);
+    let lean = rows_table(&returned.columns, rows, |column, text| is_long_column(column) && !text.is_empty());
     if lean.chars().count() <= budget {
-        let lossy = finished.long_columns.clone();
+        let lossy = returned.long_columns.clone();
         return FittedRows { text: lean, rows: rows.len(), lossy };
     }
     let replaced = |column: &str, text: &str| {
         (is_long_column(column) && !text.is_empty()) || text.chars().count() > LONG_CELL_CHARS
     };
-    let leanest = rows_table(&finished.columns, rows, replaced);
-    let lossy = finished
+    let leanest = rows_table(&returned.columns, rows, replaced);
+    let lossy = returned
         .columns
         .iter()
-        .filter(|c| rows.iter().any(|row| row.get(*c).is_some_and(|v| replaced(c, &cell(v)))))
+        .filter(|column| rows.iter().any(|row| row.get(*column).is_some_and(|value| replaced(column, &cell(value)))))
         .cloned()
         .collect();
     let (text, shown) = whole_rows(&leanest, budget);
@@ -121,13 +126,14 @@ fn whole_rows(table: &str, budget: usize) -> (String, usize) {
     let mut out = String::new();
     let mut used = 0;
     let mut rows = 0;
-    for (at, line) in table.split_inclusive('\n').enumerate() {
+    // Line 0 is the header, so the index of a line is the number of rows up to it.
+    for (index, line) in table.split_inclusive('\n').enumerate() {
         used += line.chars().count();
-        if at > 1 && used > budget {
+        if index > 1 && used > budget {
             break;
         }
         out.push_str(line);
-        rows = at;
+        rows = index;
     }
     (out, rows)
 }

@@ -128,14 +128,14 @@ struct OmittedPlan {
 impl<'a> PlanMeta<'a> {
     pub fn new(planned: &'a PlannedProgram) -> Self {
         let uri = planned.number.map(|number| ResourceUri::plan(planned.slot, number));
-        let small = super::json(&planned.plan).to_string().len() <= MAX_PLAN_BYTES;
+        let is_small = super::json(&planned.plan).to_string().len() <= MAX_PLAN_BYTES;
         Self {
             logical_session_ref: planned.slot.to_string(),
             dry_run: true,
             dry_verdict: planned.plan.verdict,
             plan_digest: planned.plan.digest,
-            plan: small.then_some(&planned.plan),
-            plan_omitted: (!small).then(|| OmittedPlan { steps: planned.plan.steps.len(), read: uri.clone() }),
+            plan: is_small.then_some(&planned.plan),
+            plan_omitted: (!is_small).then(|| OmittedPlan { steps: planned.plan.steps.len(), read: uri.clone() }),
             plan_uri: uri,
             plan_commit_ref: planned.commit.clone(),
         }
@@ -166,7 +166,7 @@ pub struct OperationState {
 }
 
 impl OperationState {
-    /// The state of an operation that has ended.
+    /// Returns the state of an operation that has ended.
     pub fn ended(handle: &str) -> Self {
         Self { handle: handle.to_owned(), state: "ended", step: None, of: None, effects: None }
     }

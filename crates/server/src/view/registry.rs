@@ -25,8 +25,8 @@ struct DiscoveredEntity {
 
 impl DiscoveredRows {
     pub fn new(answer: &DiscoveryAnswer) -> Self {
-        let found = &answer.found;
-        Self { rows: entities(&found.rows), shown: found.rows.len(), omitted: found.omitted }
+        let result = &answer.result;
+        Self { rows: entities(&result.rows), shown: result.rows.len(), omitted: result.omitted }
     }
 }
 

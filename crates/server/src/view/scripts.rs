@@ -168,7 +168,7 @@ impl LogEntryView {
         Self::with_fields(entry, &[])
     }
 
-    /// An entry with the chosen fields. No choice means all fields.
+    /// Returns the entry with the chosen fields. No choice means all fields.
     pub fn with_fields(entry: &LogEntry, fields: &[String]) -> Self {
         let chosen = |name: &str| fields.is_empty() || fields.iter().any(|field| field == name);
         Self {
@@ -232,8 +232,11 @@ struct TaggedHeap {
 
 impl HeapTagMatches {
     pub fn new(heaps: Vec<(Digest, Tags)>) -> Self {
-        let tagged = |(heap, tags): (Digest, Tags)| TaggedHeap { heap: heap.to_string(), tags };
-        Self { results: heaps.into_iter().map(tagged).collect() }
+        let mut results = Vec::new();
+        for (heap, tags) in heaps {
+            results.push(TaggedHeap { heap: heap.to_string(), tags });
+        }
+        Self { results }
     }
 }
 
@@ -247,10 +250,12 @@ pub struct Success {
 }
 
 impl Success {
+    /// Returns the answer for a change that was made.
     pub fn yes() -> Self {
         Self { ok: true, error: None }
     }
 
+    /// Returns the answer for a change that was refused.
     pub fn no(error: String) -> Self {
         Self { ok: false, error: Some(error) }
     }

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use access::Caller;
 use base::{CatalogId, Limits};
 use catalog::{Capability, Catalog, Registry};
-use teach::SeedError;
 use teach::discovery::{Allowed, DEFAULT_LIMIT, DiscoveryResult, Index, MAX_LIMIT, Query};
 
 use crate::error::Error;
@@ -30,17 +29,20 @@ pub struct DiscoverRequest {
 /// The matches of a discovery.
 #[derive(Debug)]
 pub struct DiscoveryAnswer {
-    pub found: DiscoveryResult,
+    /// The matching entities, the best first.
+    pub result: DiscoveryResult,
     /// The APIs that were searched, for the message when nothing matches.
     pub apis: Vec<Arc<Catalog>>,
 }
 
 impl Service {
+    /// Finds the entities that match an intent, as far as the caller may use them.
     pub fn discover(&self, caller: &Caller, request: &DiscoverRequest) -> Result<DiscoveryAnswer, Error> {
+        // One index serves all tenants, and each match is checked against the caller's rights.
         let index = self.discovery_index.index_of(&self.registry());
-        let permit =
+        let is_allowed =
             |catalog: &Catalog, capability: &Capability| self.tenants.permits(&caller.tenant, catalog, capability);
-        discover(&self.registry_for(&caller.tenant), &index, &self.limits, &permit, request)
+        discover(&self.registry_for(&caller.tenant), &index, &self.limits, &is_allowed, request)
     }
 }
 
@@ -61,10 +63,13 @@ pub fn discover(
     if request.limit == Some(0) {
         return Err(Error::NoRows { most: MAX_LIMIT });
     }
-    let known = |name: &String| visible.get(name).ok_or_else(|| unknown_api(visible.iter(), name));
-    let apis: Result<Vec<CatalogId>, SeedError> = request.apis.iter().map(|name| Ok(known(name)?.id.clone())).collect();
-    let query = Query { intent: request.intent.clone(), apis: apis?, limit: request.limit.unwrap_or(DEFAULT_LIMIT) };
-    let found = index.discover(&query, allowed);
+    let mut apis: Vec<CatalogId> = Vec::new();
+    for name in &request.apis {
+        let catalog = visible.get(name).ok_or_else(|| unknown_api(visible.iter(), name))?;
+        apis.push(catalog.id.clone());
+    }
+    let query = Query { intent: request.intent.clone(), apis, limit: request.limit.unwrap_or(DEFAULT_LIMIT) };
+    let result = index.discover(&query, allowed);
     let was_searched = |catalog: &&Arc<Catalog>| query.apis.is_empty() || query.apis.contains(&catalog.id);
-    Ok(DiscoveryAnswer { found, apis: visible.iter().filter(was_searched).cloned().collect() })
+    Ok(DiscoveryAnswer { result, apis: visible.iter().filter(was_searched).cloned().collect() })
 }

@@ -11,7 +11,9 @@ use crate::service::Service;
 /// An API in the registry's list.
 #[derive(Debug)]
 pub struct ApiListing {
+    /// The catalog, as the caller's tenant sees it.
     pub catalog: Arc<Catalog>,
+    /// Whether the API can be called with the secrets that are set.
     pub access: ApiAccess,
 }
 
@@ -48,6 +50,7 @@ impl Service {
         Some(ApiListing { access: self.access(caller, &catalog).await, catalog })
     }
 
+    /// Returns the credentials with which this caller's calls to an API would be sent.
     async fn access(&self, caller: &Caller, catalog: &Catalog) -> ApiAccess {
         let Some(auth) = &catalog.auth else { return ApiAccess::Open };
         match self.ports.upstream.missing_secrets(&caller.tenant, auth).await {
@@ -58,9 +61,9 @@ impl Service {
     }
 }
 
-/// Whether the catalog's names contain a word, which must be in lower case.
+/// Returns whether the catalog's names contain a word, which must be in lower case.
 fn mentions(catalog: &Catalog, word: &str) -> bool {
     let ids = std::iter::once(&catalog.id).chain(&catalog.aliases).map(|id| id.as_str());
-    let mut names = ids.chain([catalog.title.as_str()]).chain(catalog.offered().map(|e| e.name.as_str()));
+    let mut names = ids.chain([catalog.title.as_str()]).chain(catalog.offered().map(|entity| entity.name.as_str()));
     names.any(|name| name.to_lowercase().contains(word))
 }

@@ -87,17 +87,17 @@ impl JsError {
         }
     }
 
-    /// Whether the fault is ours to fix.
+    /// Returns whether the fault is of the server or its storage.
     pub fn is_fault(&self) -> bool {
         matches!(self, JsError::DamagedHeap(_) | JsError::NoEngine { .. } | JsError::Engine(_))
     }
 
-    /// Whether the requested thing does not exist, or not for this caller.
+    /// Returns whether the requested thing does not exist, or not for this caller.
     pub fn is_missing(&self) -> bool {
         matches!(self, JsError::NoHeap(_) | JsError::NoExecution(_) | JsError::NoEntry { .. })
     }
 
-    /// Whether the request itself is wrong, so that repeating it fails again.
+    /// Returns whether the request itself is wrong, so that repeating it fails again.
     pub fn is_usage(&self) -> bool {
         matches!(
             self,

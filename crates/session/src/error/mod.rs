@@ -155,7 +155,7 @@ impl Error {
         }
     }
 
-    /// Whether the requested thing does not exist.
+    /// Returns whether the requested thing does not exist.
     pub fn is_missing(&self) -> bool {
         match self {
             Error::Js(error) => error.is_missing(),
@@ -176,7 +176,7 @@ impl Error {
         }
     }
 
-    /// Whether the request itself is wrong.
+    /// Returns whether the request itself is wrong, so that repeating it fails again.
     pub fn is_usage(&self) -> bool {
         match self {
             Error::Js(error) => error.is_usage(),
@@ -196,12 +196,12 @@ impl Error {
         }
     }
 
-    /// Whether stored data is missing or damaged, while the storage itself works.
+    /// Returns whether stored data is missing or damaged, while the storage itself works.
     pub(crate) fn is_damage(&self) -> bool {
         self.code() == "storage_damaged"
     }
 
-    /// Whether the fault is ours: logged in full, shown as one line.
+    /// Returns whether the fault is of the server or its storage: logged in full, shown as one line.
     pub fn is_fault(&self) -> bool {
         if let Error::Shared(error) = self {
             return error.is_fault();

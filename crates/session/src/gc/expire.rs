@@ -10,7 +10,7 @@ use super::js_rows::OF_JS;
 use crate::engine::rows::{JsSessionRow, SessionName, session_key};
 use crate::error::Error;
 use crate::rows::{self, ConnectionRow, ExecuteRow, LogicalRow, RunAt, run_key};
-use crate::transport::dated;
+use crate::transport::split_stored_time;
 
 /// Returns the connection row of an execute address.
 fn address_slot(space: &Key) -> Key {
@@ -74,7 +74,7 @@ impl Collector<'_> {
         if self.is_over(logical.used, days.sessions) {
             let mut batch = Batch::default()
                 .delete(key.clone(), Expect::Version(row.version))
-                .delete(other(Table::Intent, logical.row_name()), Expect::Any);
+                .delete(other(Table::Intent, logical.intent_row_id()), Expect::Any);
             if let Some(space) = space {
                 batch = batch.delete(address_slot(&space), Expect::Any).delete(space, Expect::Any);
             }
@@ -128,7 +128,7 @@ impl Collector<'_> {
     /// Deletes a transport that is no longer used, with its slots. A principal's slots stay, since only they lead
     /// back to its sessions.
     async fn transport(&mut self, key: &Key, row: &Row) -> Result<(), Error> {
-        let (kept, _) = dated(row.value.clone());
+        let (kept, _) = split_stored_time(row.value.clone());
         let connection = Key::new(&key.tenant, Table::Connection, format!("t/{}", key.id));
         let used = self.service.fetch::<ConnectionRow>(&connection).await?.map(|found| found.row.used);
         let Some(last) = used.into_iter().chain(kept).max() else { return Ok(()) };

@@ -24,14 +24,16 @@ use crate::sync::lock;
 
 /// Smaller objects are stored in the heap's row, in the same transaction as the row that refers to the heap.
 pub(super) const INLINE_BYTES: usize = 64 * 1024;
-/// The bound of the cache of chain lengths, which can be read again.
+/// The bound of the cache of chain lengths. A forgotten length is read again.
 const LINK_CACHE_CAPACITY: usize = 10_000;
-/// Longer than any real chain. It ends the walk if damaged rows form a ring.
+/// The bound of the walk that retains ancestors. It is longer than any real chain, and ends the walk if damaged rows
+/// form a ring.
 const MAX_CHAIN: usize = 10_000;
 
 /// A stored heap.
 pub(crate) struct StoredHeap {
     pub row: HeapRow,
+    /// The version of the row, which a write expects.
     pub version: u64,
     /// The object, if it is in the row.
     inline: Vec<u8>,
@@ -51,12 +53,15 @@ pub(super) struct HeapWrite {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CommittedHeap {
     pub key: Digest,
+    /// The number of objects in its chain, for heaps that are stored against it.
     pub links: u32,
+    /// The bytes that are new in storage, for the tenant's count.
     pub bytes: u64,
 }
 
 impl HeapWrite {
-    pub(super) fn of(&self, key: Digest) -> CommittedHeap {
+    /// Returns what to record once the write was committed.
+    pub(super) fn committed(&self, key: Digest) -> CommittedHeap {
         CommittedHeap { key, links: self.links, bytes: self.bytes }
     }
 }
@@ -70,8 +75,7 @@ impl StoredHeap {
 
     /// Returns the write that replaces the row.
     pub(super) fn replacing_write(&self, tenant: &TenantId, key: Digest, row: &HeapRow) -> Write {
-        let (key, value) = (heap_key(tenant, key), row.write(&self.inline));
-        Write::Put { key, value, expect: Expect::Version(self.version) }
+        Write::Put { key: heap_key(tenant, key), value: row.write(&self.inline), expect: Expect::Version(self.version) }
     }
 }
 
@@ -101,20 +105,21 @@ impl Service {
     /// Loads a heap into the engine, with all ancestors that are not in memory.
     pub(super) async fn load_heap(&self, tenant: &TenantId, key: Digest) -> Result<(), Error> {
         let scripts = &self.js()?.scripts;
-        let (mut load_all, mut tried) = (false, 0);
+        let mut load_all = false;
+        let mut retries = 0;
         loop {
             let objects = self.heap_chain(tenant, key, |heap| !load_all && scripts.is_in_memory(heap)).await?;
-            // The engine names the first missing thing. Both an engine and an ancestor may be missing, so two retries
-            // are needed.
+            // The engine names only the first thing that it lacks. Both an engine and an ancestor may be missing, so two
+            // retries are needed.
             match scripts.admit(key, objects).await {
-                Err(scripts::Error::NoEngine { heap, engine }) if tried < 2 => {
+                Err(scripts::Error::NoEngine { heap, engine }) if retries < 2 => {
                     self.load_engine(tenant, heap, engine).await?
                 }
                 // The ancestor was in memory a moment ago and was evicted since, so the whole chain is loaded.
-                Err(scripts::Error::Absent(_)) if tried < 2 => load_all = true,
-                ended => return ended.map_err(|error| engine_error(error).into()),
+                Err(scripts::Error::Absent(_)) if retries < 2 => load_all = true,
+                result => return result.map_err(|error| engine_error(error).into()),
             }
-            tried += 1;
+            retries += 1;
         }
     }
 
@@ -138,10 +143,12 @@ impl Service {
         &self,
         tenant: &TenantId,
         key: Digest,
-        is_here: impl Fn(Digest) -> bool + Send,
+        is_in_memory: impl Fn(Digest) -> bool + Send,
     ) -> Result<Vec<Vec<u8>>, Error> {
         let scripts = &self.js()?.scripts;
-        let (mut objects, mut current, mut visited) = (Vec::new(), key, HashSet::new());
+        let mut objects = Vec::new();
+        let mut current = key;
+        let mut visited = HashSet::new();
         loop {
             // A row that is its own ancestor is damaged.
             if !visited.insert(current) {
@@ -150,9 +157,10 @@ impl Service {
             let Some(stored) = self.stored_heap(tenant, current).await? else {
                 // A parent is deleted after its children. A missing parent means that both were collected a moment
                 // ago, unless the child still exists.
-                let here = current != key && self.stored_heap(tenant, key).await?.is_some();
-                return Err(if here { JsError::DamagedHeap(current) } else { JsError::NoHeap(key) }.into());
+                let child_exists = current != key && self.stored_heap(tenant, key).await?.is_some();
+                return Err(if child_exists { JsError::DamagedHeap(current) } else { JsError::NoHeap(key) }.into());
             };
+            // A condemned heap may be deleted at any time, so its length must not be relied on.
             let links = stored.row.condemned.is_none().then_some(stored.row.links);
             let object = self.object_of(current, stored).await?;
             let ObjectHeader { key: object_key, parent, .. } =
@@ -166,7 +174,7 @@ impl Service {
             }
             objects.push(object);
             match parent {
-                Some(parent) if !is_here(parent) => current = parent,
+                Some(parent) if !is_in_memory(parent) => current = parent,
                 _ => break,
             }
         }
@@ -206,10 +214,11 @@ impl Service {
             return Ok(());
         }
         let engine = js.scripts.engine();
-        let (key, now) = (guest_key(tenant, engine), self.now());
+        let now = self.now();
+        // The blob is stored before the row that names it.
         let blob = self.ports.blobs.put(js.scripts.guest()).await?;
-        let batch = Batch::default().put(key, rows::write(&GuestRow { blob, kept: now }), Expect::Any);
-        self.ports.store.commit(batch).await?;
+        let row = rows::write(&GuestRow { blob, kept: now });
+        self.ports.store.commit(Batch::default().put(guest_key(tenant, engine), row, Expect::Any)).await?;
         lock(&js.stored_engines).insert((tenant.clone(), engine), now);
         Ok(())
     }
@@ -220,34 +229,39 @@ impl Service {
         if run.has_no_stored_heap() { self.store_engine(tenant).await } else { Ok(()) }
     }
 
-    /// Whether the engine of this run is known to be stored. If not, storing it may take a while.
+    /// Returns whether the engine of this run is known to be stored. If not, storing it may take a while.
     pub(super) fn engine_is_stored_for(&self, tenant: &TenantId, run: &ExecutionRow) -> Result<bool, Error> {
         Ok(!run.has_no_stored_heap() || self.engine_is_stored(tenant)?)
     }
 
+    /// Returns whether the tenant's row of this engine was written or seen so recently that it still exists.
     fn engine_is_stored(&self, tenant: &TenantId) -> Result<bool, Error> {
         let js = self.js()?;
         let stored_at = lock(&js.stored_engines).get(&(tenant.clone(), js.scripts.engine())).copied();
         Ok(stored_at.is_some_and(|at| self.is_recent(at)))
     }
 
-    /// Whether an observation is so recent that the observed row cannot have been collected since. Collection waits
+    /// Returns whether an observation is so recent that the observed row cannot have been collected since. Collection waits
     /// for the grace period, of which half is used here as a margin.
-    fn is_recent(&self, seen: Timestamp) -> bool {
-        let lately = i64::from(self.retention.grace_hours) * 3_600_000 / 2;
-        (0..lately).contains(&self.now().0.saturating_sub(seen.0))
+    fn is_recent(&self, observed: Timestamp) -> bool {
+        let recent_ms = i64::from(self.retention.grace_hours) * 3_600_000 / 2;
+        (0..recent_ms).contains(&self.now().0.saturating_sub(observed.0))
     }
 
     /// Makes a heap safe to refer to: clears the condemned mark on it and all of its ancestors. `None` if the heap is
     /// not stored.
     pub(crate) async fn retain_heap(&self, tenant: &TenantId, key: Digest) -> Result<Option<StoredHeap>, Error> {
         for _ in 0..TRIES {
-            let Some(first) = self.stored_heap(tenant, key).await? else { return Ok(None) };
-            if first.row.condemned.is_none() {
-                return Ok(Some(first));
+            let Some(heap) = self.stored_heap(tenant, key).await? else { return Ok(None) };
+            if heap.row.condemned.is_none() {
+                return Ok(Some(heap));
             }
-            let (mut batch, mut parent) = (Batch::default(), first.row.parent);
-            batch.writes.extend(first.retaining_write(tenant, key));
+            // The collector deletes a condemned heap by the version that it read. Each write below changes a version,
+            // so either the delete fails, or this transaction does and the heap is read again. All in one
+            // transaction, because a chain that is retained in part could lose its end.
+            let mut batch = Batch::default();
+            batch.writes.extend(heap.retaining_write(tenant, key));
+            let mut parent = heap.row.parent;
             while let Some(ancestor) = parent {
                 // An ancestor is gone, so the heap cannot be read and is treated as deleted.
                 let Some(stored) = self.stored_heap(tenant, ancestor).await? else { return Ok(None) };
@@ -257,15 +271,15 @@ impl Service {
                 parent = next.filter(|_| batch.writes.len() <= MAX_CHAIN);
             }
             if self.try_commit(batch).await?.is_some() {
-                return Ok(Some(first));
+                return Ok(Some(heap));
             }
         }
         Err(Error::Busy)
     }
 
     /// Returns the write that stores a heap, unless it is stored; a large object is put as a blob first. Most heaps
-    /// are new, so the first attempt passes `look = false` and skips the lookup. If the transaction then conflicts on
-    /// the heap's row, the caller passes `look = true`. `from` is the heap that the run started from.
+    /// are new, so the first attempt passes `lookup = false` and skips the lookup. If the transaction then conflicts
+    /// on the heap's row, the caller passes `lookup = true`. `from` is the heap that the run started from.
     pub(super) async fn heap_write(
         &self,
         tenant: &TenantId,
@@ -293,19 +307,30 @@ impl Service {
             Some(parent) => self.links_of(tenant, parent).await?,
             None => Some(0),
         };
-        let (object, parent, links): (Arc<[u8]>, _, _) = match parent_links {
-            Some(parent_links) => (heap.object.clone(), heap.parent, parent_links + 1),
+        let object: Arc<[u8]>;
+        let parent;
+        let links;
+        match parent_links {
+            Some(parent_links) => {
+                object = heap.object.clone();
+                parent = heap.parent;
+                links = parent_links + 1;
+            }
             // The engine made the object against a heap of another tenant, which this tenant cannot read.
-            None => (self.js()?.scripts.standalone_object(heap.key).await.map_err(engine_error)?.into(), None, 1),
-        };
-        let row = HeapRow { parent, links, ..self.new_heap(heap, from, &object).await? };
+            None => {
+                object = self.js()?.scripts.standalone_object(heap.key).await.map_err(engine_error)?.into();
+                parent = None;
+                links = 1;
+            }
+        }
+        let row = HeapRow { parent, links, ..self.new_row(heap, from, &object).await? };
         let write = Write::Put { key, value: row.write(&object), expect: Expect::Absent };
         Ok(HeapWrite { write: Some(write), links, bytes: row.stored_bytes })
     }
 
     /// Returns the row of a heap without a parent. A large object is put as a blob first.
-    async fn new_heap(&self, heap: &Heap, from: Option<Digest>, object: &[u8]) -> Result<HeapRow, Error> {
-        let blob = if object.len() < INLINE_BYTES { None } else { Some(self.ports.blobs.put(object).await?) };
+    async fn new_row(&self, heap: &Heap, from: Option<Digest>, object: &[u8]) -> Result<HeapRow, Error> {
+        let blob = self.put_unless_inline(object).await?;
         Ok(HeapRow {
             parent: None,
             from: from.filter(|from| *from != heap.key),
@@ -318,6 +343,11 @@ impl Service {
             condemned: None,
             pinned: false,
         })
+    }
+
+    /// Puts a large object as a blob. `None` for an object that is stored in its row.
+    async fn put_unless_inline(&self, object: &[u8]) -> Result<Option<Digest>, Error> {
+        Ok(if object.len() < INLINE_BYTES { None } else { Some(self.ports.blobs.put(object).await?) })
     }
 
     /// Returns the number of objects of a stored heap, if it exists. All of them are read and verified.
@@ -336,27 +366,31 @@ impl Service {
     ) -> Result<HeapWrite, Error> {
         tracing::warn!(heap = heap.key.short(), "a damaged heap is replaced");
         let object = self.js()?.scripts.standalone_object(heap.key).await.map_err(engine_error)?;
-        let mut row = self.new_heap(heap, from, &object).await?;
+        let mut row = self.new_row(heap, from, &object).await?;
         // Perhaps only an ancestor is damaged. The intact row then keeps its pin, its date and its origin.
         let expect = match self.stored_heap(tenant, heap.key).await {
-            Ok(Some(StoredHeap { row: known, version, .. })) => {
-                (row.pinned, row.created, row.from) = (known.pinned, known.created, known.from.or(row.from));
+            Ok(Some(StoredHeap { row: intact, version, .. })) => {
+                row.pinned = intact.pinned;
+                row.created = intact.created;
+                row.from = intact.from.or(row.from);
                 Expect::Version(version)
             }
             Ok(None) => Expect::Absent,
+            // A row that cannot be read has no version to expect.
             Err(Error::Js(JsError::DamagedHeap(_))) => Expect::Any,
             Err(error) => return Err(error),
         };
-        let (key, value) = (heap_key(tenant, heap.key), row.write(&object));
-        Ok(HeapWrite { write: Some(Write::Put { key, value, expect }), links: 1, bytes: row.stored_bytes })
+        let write = Write::Put { key: heap_key(tenant, heap.key), value: row.write(&object), expect };
+        Ok(HeapWrite { write: Some(write), links: 1, bytes: row.stored_bytes })
     }
 
     /// Returns the number of objects of a heap that was recently seen in storage and uncondemned.
     fn known_links(&self, tenant: &TenantId, key: Digest) -> Result<Option<u32>, Error> {
-        let known = lock(&self.js()?.chain_lengths).get(&(tenant.clone(), key)).copied();
-        Ok(known.filter(|(_, seen)| self.is_recent(*seen)).map(|(links, _)| links))
+        let cached = lock(&self.js()?.chain_lengths).get(&(tenant.clone(), key)).copied();
+        Ok(cached.filter(|(_, observed)| self.is_recent(*observed)).map(|(links, _)| links))
     }
 
+    /// Returns the number of objects of a stored heap, which is retained first. `None` if it is not stored.
     async fn links_of(&self, tenant: &TenantId, key: Digest) -> Result<Option<u32>, Error> {
         if let Some(links) = self.known_links(tenant, key)? {
             return Ok(Some(links));
@@ -377,18 +411,19 @@ impl Service {
     /// Remembers a chain length. Called only after the heap is in storage, because later writes rely on it without
     /// looking.
     pub(super) fn remember_links(&self, tenant: &TenantId, key: Digest, links: u32) -> Result<(), Error> {
-        let (now, mut known) = (self.now(), lock(&self.js()?.chain_lengths));
-        if known.len() >= LINK_CACHE_CAPACITY {
-            known.clear();
+        let now = self.now();
+        let mut lengths = lock(&self.js()?.chain_lengths);
+        if lengths.len() >= LINK_CACHE_CAPACITY {
+            lengths.clear();
         }
-        known.insert((tenant.clone(), key), (links, now));
+        lengths.insert((tenant.clone(), key), (links, now));
         Ok(())
     }
 
-    /// Whether the chain is known to be within the configured length.
+    /// Returns whether the chain is known to be within the configured length.
     pub(super) fn chain_is_short(&self, tenant: &TenantId, key: Digest) -> bool {
-        let most = self.js.as_ref().map_or(0, |js| js.settings.links);
-        matches!(self.known_links(tenant, key), Ok(Some(links)) if links <= most)
+        let max_links = self.js.as_ref().map_or(0, |js| js.settings.links);
+        matches!(self.known_links(tenant, key), Ok(Some(links)) if links <= max_links)
     }
 
     /// Merges a long chain into one object. Otherwise every step would make reading the heap slower.
@@ -399,10 +434,11 @@ impl Service {
         };
         let Some(stored) = self.stored_heap(tenant, key).await? else { return Ok(()) };
         let object = js.scripts.standalone_object(key).await.map_err(engine_error)?;
-        let blob = if object.len() < INLINE_BYTES { None } else { Some(self.ports.blobs.put(&object).await?) };
+        let blob = self.put_unless_inline(&object).await?;
         let row = HeapRow { parent: None, links: 1, blob, stored_bytes: object.len() as u64, ..stored.row.clone() };
         let expect = Expect::Version(stored.version);
         let batch = Batch::default().put(heap_key(tenant, key), row.write(&object), expect);
+        // A lost race is not retried: the chain stays readable, and the next step merges it.
         if self.try_commit(batch).await?.is_some() {
             tracing::debug!(heap = key.short(), links, bytes = object.len(), "a chain of heaps was merged");
             self.remember_links(tenant, key, 1)?;

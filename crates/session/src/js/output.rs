@@ -21,17 +21,19 @@ const PAGE_LINES: u64 = 1_000;
 impl OutputIndex {
     /// Adds the output of a step. `tail` is the last piece. Returns the pieces that changed, by number.
     pub fn append(&mut self, tail: &mut String, text: &str) -> Vec<(usize, String)> {
-        let (mut changed, mut rest) = (Vec::new(), text);
+        let mut changed = Vec::new();
+        let mut rest = text;
         while !rest.is_empty() {
             if self.pieces.is_empty() || tail.len() >= PIECE_BYTES {
                 self.pieces.push((self.bytes, self.ends));
                 tail.clear();
             }
+            // At least four bytes, so that one character always fits and the loop makes progress.
             let room = PIECE_BYTES.saturating_sub(tail.len()).max(4);
-            let (fitting, later) = rest.split_at(floor(rest, room.min(rest.len())));
+            let (fitting, later) = rest.split_at(char_boundary_at_or_below(rest, room.min(rest.len())));
             tail.push_str(fitting);
             self.bytes += fitting.len() as u64;
-            self.ends += fitting.bytes().filter(|byte| *byte == b'\n').count() as u64;
+            self.ends += line_feeds(fitting);
             self.open = !fitting.ends_with('\n');
             let number = self.pieces.len() - 1;
             changed.retain(|(known, _)| *known != number);
@@ -53,17 +55,19 @@ impl OutputIndex {
 }
 
 /// Returns the last character boundary at or below `at`.
-fn floor(text: &str, at: usize) -> usize {
+fn char_boundary_at_or_below(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
+/// Returns the writes of changed pieces. They expect no version, because the run's row in the same transaction is
+/// written by the run's owner alone.
 pub(super) fn piece_writes(tenant: &TenantId, id: ExecutionId, changed: Vec<(usize, String)>) -> Vec<Write> {
-    let put = |(number, text): (usize, String)| Write::Put {
-        key: output_key(tenant, id, number),
-        value: text.into_bytes(),
-        expect: Expect::Any,
-    };
-    changed.into_iter().map(put).collect()
+    let mut writes = Vec::new();
+    for (number, text) in changed {
+        let key = output_key(tenant, id, number);
+        writes.push(Write::Put { key, value: text.into_bytes(), expect: Expect::Any });
+    }
+    writes
 }
 
 /// Text from the beginning of a piece.
@@ -106,11 +110,11 @@ impl Service {
         let limit = request.byte_limit.unwrap_or(PAGE_BYTES).max(1);
         let to = from.saturating_add(limit).min(index.bytes);
         let window = self.window(caller, id, index, index.piece_at(from), to).await?;
-        let start = floor(&window.text, (from - window.byte) as usize);
-        let mut end = floor(&window.text, (to - window.byte) as usize);
+        let start = char_boundary_at_or_below(&window.text, (from - window.byte) as usize);
+        let mut end = char_boundary_at_or_below(&window.text, (to - window.byte) as usize);
         if end <= start {
             // A limit below one character returns that character, so that paging always makes progress.
-            end = window.text[start..].chars().next().map_or(start, |c| start + c.len_utf8());
+            end = window.text[start..].chars().next().map_or(start, |character| start + character.len_utf8());
         }
         Ok(page(index, &window, start, end))
     }
@@ -123,9 +127,11 @@ impl Service {
         request: &OutputRequest,
     ) -> Result<OutputPage, Error> {
         let from = request.line_offset.unwrap_or(0).min(index.lines());
-        let most = request.line_limit.unwrap_or(PAGE_LINES).max(1);
+        let max_lines = request.line_limit.unwrap_or(PAGE_LINES).max(1);
         let first = index.piece_of_line(from);
         let start_byte = index.pieces.get(first).map_or(0, |(byte, _)| *byte);
+        // Line ends are found only by reading, so a window of two pages is tried first and grows until it holds the
+        // first line of the page.
         let mut reach = start_byte + 2 * PAGE_BYTES;
         loop {
             let window = self.window(caller, id, index, first, reach.min(index.bytes)).await?;
@@ -137,7 +143,7 @@ impl Service {
                 reach += 4 * PAGE_BYTES;
                 continue;
             };
-            match lines_end(&window.text[start..], most, is_last_window) {
+            match lines_end(&window.text[start..], max_lines, is_last_window) {
                 Some(length) => return Ok(page(index, &window, start, start + length)),
                 // A line is longer than the window.
                 None => reach += 4 * PAGE_BYTES,
@@ -181,21 +187,26 @@ impl Service {
     }
 }
 
+/// Returns the part of a window between two of its positions, with the offsets of the next page.
 fn page(index: &OutputIndex, window: &Window, start: usize, end: usize) -> OutputPage {
-    let before = |at: usize| window.text[..at].bytes().filter(|byte| *byte == b'\n').count() as u64;
     let next_byte_offset = window.byte + end as u64;
     // Paging by lines reads a cut line again from its start. The last line, which may lack a line feed, counts as
     // complete at the end of the output.
     let ended = next_byte_offset >= index.bytes;
     OutputPage {
         data: window.text[start..end].to_owned(),
-        next_line_offset: if ended { index.lines() } else { window.line + before(end) },
+        next_line_offset: if ended { index.lines() } else { window.line + line_feeds(&window.text[..end]) },
         next_byte_offset,
         total_lines: index.lines(),
         total_bytes: index.bytes,
         dropped_bytes: index.dropped,
         has_more: !ended,
     }
+}
+
+/// Counts the line feeds in a text.
+fn line_feeds(text: &str) -> u64 {
+    text.bytes().filter(|byte| *byte == b'\n').count() as u64
 }
 
 /// Returns the position after this many line feeds.
@@ -207,17 +218,19 @@ fn line_start(text: &str, skip: u64) -> Option<usize> {
     text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').nth(nth).map(|(at, _)| at + 1)
 }
 
-/// Returns the length of the next lines: at least one line, at most `most` lines and about a page of bytes. `None` if
+/// Returns the length of the next lines: at least one line, at most `max_lines` lines and about a page of bytes. `None` if
 /// the first line has no end yet.
-fn lines_end(text: &str, most: u64, is_last_window: bool) -> Option<usize> {
-    let (mut end, mut lines) = (0, 0);
+fn lines_end(text: &str, max_lines: u64, is_last_window: bool) -> Option<usize> {
+    let mut end = 0;
+    let mut lines = 0;
     for (at, _) in text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n') {
-        if lines == most || (lines > 0 && at as u64 >= PAGE_BYTES) {
+        if lines == max_lines || (lines > 0 && at as u64 >= PAGE_BYTES) {
             return Some(end);
         }
-        (end, lines) = (at + 1, lines + 1);
+        end = at + 1;
+        lines += 1;
     }
-    if is_last_window && lines < most && (lines == 0 || (text.len() as u64) < PAGE_BYTES) {
+    if is_last_window && lines < max_lines && (lines == 0 || (text.len() as u64) < PAGE_BYTES) {
         end = text.len();
     } else if lines == 0 {
         return None;

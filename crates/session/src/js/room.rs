@@ -24,34 +24,39 @@ const FLUSH_BYTES: u64 = 16 * MB;
 /// How old the last reading of the row may be.
 const ROW_MAX_AGE_MS: i64 = 5_000;
 
+impl HeapUse {
+    /// Returns the bytes that the tenant uses, as far as this process knows.
+    fn total(self) -> u64 {
+        self.row.saturating_add(self.unflushed)
+    }
+}
+
 impl Service {
     /// Counts the bytes of a stored heap.
     pub(super) fn count_stored_heap(&self, tenant: &TenantId, bytes: u64) -> Result<(), Error> {
-        let mut known = lock(&self.js()?.heap_use);
-        match known.get_mut(tenant) {
-            Some(heap_use) => heap_use.unflushed += bytes,
-            None => drop(known.insert(tenant.clone(), HeapUse { row: 0, read: Timestamp(i64::MIN), unflushed: bytes })),
-        }
+        let mut uses = lock(&self.js()?.heap_use);
+        // The earliest time marks a row that was never read, so the next check reads it.
+        let never_read = HeapUse { row: 0, read: Timestamp(i64::MIN), unflushed: 0 };
+        uses.entry(tenant.clone()).or_insert(never_read).unflushed += bytes;
         Ok(())
     }
 
     /// Fails if the tenant has no room for another heap.
     pub(super) async fn check_heap_room(&self, tenant: &TenantId) -> Result<(), Error> {
-        let Some(most) = self.js()?.settings.heap_room(tenant) else { return Ok(()) };
+        let Some(limit) = self.js()?.settings.heap_room(tenant) else { return Ok(()) };
         let known = lock(&self.js()?.heap_use).get(tenant).copied();
         let is_fresh = |known: &HeapUse| self.now().0.saturating_sub(known.read.0) < ROW_MAX_AGE_MS;
-        let used = |known: HeapUse| known.row.saturating_add(known.unflushed);
         // A refusal is based on a fresh row, and flushes this process's count so that other processes refuse as well.
-        let may_wait = |known: &HeapUse| known.unflushed < FLUSH_BYTES.min(most / 8) && used(*known) < most;
-        let known = match known.filter(is_fresh).filter(may_wait) {
+        let may_wait = |known: &HeapUse| known.unflushed < FLUSH_BYTES.min(limit / 8) && known.total() < limit;
+        let heap_use = match known.filter(is_fresh).filter(may_wait) {
             Some(known) => known,
             None => self.flush_heap_use(tenant).await?,
         };
-        let used = used(known);
-        if used < most {
+        let used = heap_use.total();
+        if used < limit {
             return Ok(());
         }
-        Err(JsError::NoRoom { used_mb: used / MB, most_mb: most / MB }.into())
+        Err(JsError::NoRoom { used_mb: used / MB, most_mb: limit / MB }.into())
     }
 
     /// Adds this process's count to the row, and reads what other processes have added.
@@ -60,19 +65,21 @@ impl Service {
         let found: Option<Versioned<HeapUseRow>> = self.fetch(&key).await?;
         let Versioned { row, version } = found.unwrap_or(Versioned { row: HeapUseRow::default(), version: 0 });
         let unflushed = lock(&self.js()?.heap_use).get(tenant).map_or(0, |known| known.unflushed);
-        let all = HeapUseRow { bytes: row.bytes.saturating_add(unflushed) };
-        // After a lost race the count is added the next time.
-        let added = unflushed > 0 && {
-            let batch = Batch::default().put(key, rows::write(&all), unchanged(version));
-            self.try_commit(batch).await?.is_some()
-        };
-        let mut known = lock(&self.js()?.heap_use);
-        let now_unflushed =
-            known.get(tenant).map_or(0, |known| known.unflushed).saturating_sub(if added { unflushed } else { 0 });
-        let now =
-            HeapUse { row: if added { all.bytes } else { row.bytes }, read: self.now(), unflushed: now_unflushed };
-        known.insert(tenant.clone(), now);
-        Ok(now)
+        let mut flushed = 0;
+        if unflushed > 0 {
+            let sum = HeapUseRow { bytes: row.bytes.saturating_add(unflushed) };
+            let batch = Batch::default().put(key, rows::write(&sum), unchanged(version));
+            // After a lost race the count is added the next time.
+            if self.try_commit(batch).await?.is_some() {
+                flushed = unflushed;
+            }
+        }
+        let mut uses = lock(&self.js()?.heap_use);
+        // Other runs may have counted more during the commit, so the flushed bytes are subtracted.
+        let still_unflushed = uses.get(tenant).map_or(0, |known| known.unflushed).saturating_sub(flushed);
+        let heap_use = HeapUse { row: row.bytes.saturating_add(flushed), read: self.now(), unflushed: still_unflushed };
+        uses.insert(tenant.clone(), heap_use);
+        Ok(heap_use)
     }
 
     /// Writes the exact value that a collection pass found.

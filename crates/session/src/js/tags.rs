@@ -15,8 +15,11 @@ use crate::error::JsError;
 use crate::rows;
 use crate::service::Service;
 
+/// The most tags of one heap.
 const MAX_TAGS: usize = 64;
+/// The most bytes in the key of a tag.
 const KEY_BYTES: usize = 256;
+/// The most bytes in the value of a tag.
 const VALUE_BYTES: usize = 4 * 1024;
 /// The number of rows that are read at a time.
 const PAGE: usize = 500;
@@ -27,10 +30,11 @@ impl Service {
     /// Pins or unpins a heap.
     pub async fn pin_heap(&self, caller: &Caller, heap: &str, pinned: bool) -> Result<Digest, Error> {
         self.js()?;
-        let (tenant, key) = (&caller.tenant, parse_key(heap)?);
+        let tenant = &caller.tenant;
+        let key = parse_key(heap)?;
         for _ in 0..TRIES {
-            // Retaining a condemned heap rewrites its row, so this attempt loses the race against itself, and the
-            // next one succeeds.
+            // Retaining a condemned heap changes the version of its row. The commit below then conflicts with that
+            // write, and the next attempt succeeds.
             let stored = self.retain_heap(tenant, key).await?.ok_or(JsError::NoHeap(key))?;
             if stored.row.pinned == pinned && stored.row.condemned.is_none() {
                 return Ok(key);
@@ -44,16 +48,19 @@ impl Service {
         Err(Error::Busy)
     }
 
+    /// Returns the tags of a heap, which are empty for a heap that is not stored.
     pub async fn heap_tags(&self, caller: &Caller, heap: &str) -> Result<Tags, Error> {
         self.tags_of(&caller.tenant, parse_key(heap)?).await
     }
 
+    /// Reads the tags of a heap.
     pub(super) async fn tags_of(&self, tenant: &TenantId, heap: Digest) -> Result<Tags, Error> {
         Ok(self.fetch(&tags_key(tenant, heap)).await?.map(|found| found.row).unwrap_or_default())
     }
 
+    /// Replaces the tags of a heap.
     pub async fn set_heap_tags(&self, caller: &Caller, heap: &str, tags: Tags) -> Result<(), Error> {
-        check(&tags)?;
+        check_tags(&tags)?;
         self.change_tags(caller, parse_key(heap)?, |_| tags.clone()).await
     }
 
@@ -69,8 +76,10 @@ impl Service {
         self.change_tags(caller, parse_key(heap)?, without).await
     }
 
+    /// Changes the tags of a heap by compare-and-set. `change` may be called more than once.
     async fn change_tags(&self, caller: &Caller, heap: Digest, change: impl Fn(Tags) -> Tags) -> Result<(), Error> {
         for _ in 0..TRIES {
+            // Tags keep a heap in storage, so a condemned heap is retained before it gets some.
             if self.retain_heap(&caller.tenant, heap).await?.is_none() {
                 return Err(JsError::NoHeap(heap).into());
             }
@@ -92,7 +101,8 @@ impl Service {
 
     /// Returns the heaps that have all of these tags, in the order of their keys.
     pub async fn heaps_by_tags(&self, caller: &Caller, filter: &Tags) -> Result<Vec<(Digest, Tags)>, Error> {
-        let (mut found, mut after) = (Vec::new(), None);
+        let mut found = Vec::new();
+        let mut after = None;
         loop {
             let range = Range {
                 tenant: caller.tenant.clone(),
@@ -126,12 +136,13 @@ pub(super) fn tag_write(tenant: &TenantId, heap: Digest, tags: &Tags) -> Write {
     Write::Put { key, value: rows::write(tags), expect: Expect::Any }
 }
 
-pub(super) fn check(tags: &Tags) -> Result<(), JsError> {
+/// Checks the limits on tags.
+pub(super) fn check_tags(tags: &Tags) -> Result<(), JsError> {
     if tags.len() > MAX_TAGS {
         return Err(JsError::BadTags("a heap has at most 64"));
     }
-    let bad_key = |key: &String| key.is_empty() || key.len() > KEY_BYTES || key.contains(',');
-    if tags.keys().any(bad_key) {
+    // `delete_heap_tags` takes keys that are separated by commas.
+    if tags.keys().any(|key| key.is_empty() || key.len() > KEY_BYTES || key.contains(',')) {
         return Err(JsError::BadTags("a key has from 1 to 256 bytes and no comma"));
     }
     if tags.values().any(|value| value.len() > VALUE_BYTES) {

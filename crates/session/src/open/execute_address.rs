@@ -17,6 +17,7 @@ use crate::service::Service;
 /// A request to open a session by `POST /execute`.
 #[derive(Debug, Clone, Default)]
 pub struct ExecuteRequest {
+    /// The entities to teach.
     pub seeds: Vec<SeedRequest>,
     /// The intent of the session. The same intent finds the same session.
     pub intent: Option<String>,
@@ -29,12 +30,17 @@ pub struct ExecuteRequest {
 pub struct ExecuteAddress {
     /// The caller on a connection that has this session as `s0` and no other.
     pub caller: Caller,
+    /// The logical session that is bound to the execute session.
     pub session: LogicalSessionId,
+    /// The address itself.
     pub binding: ExecuteBinding,
     /// Empty if the session was opened without an intent.
     pub intent: String,
+    /// The pinned catalogs with their digests.
     pub catalogs: BTreeMap<CatalogId, Digest>,
+    /// The number of waves.
     pub revision: Revision,
+    /// When the execute session was opened.
     pub opened: Timestamp,
     /// The row, for rendering its table.
     execute: ExecuteRow,
@@ -44,6 +50,7 @@ pub struct ExecuteAddress {
 #[derive(Debug)]
 pub struct OpenedExecute {
     pub opened: OpenedSession,
+    /// The address of the execute session.
     pub binding: ExecuteBinding,
     /// The session existed and already had everything that was requested.
     pub reused: bool,
@@ -68,7 +75,8 @@ impl Service {
                 self.open(&opening_caller(caller, intent), &OpenRequest::new(intent, seeds)).await?
             }
             (None, None) => {
-                let mut seed_names: Vec<String> = seeds.iter().map(|s| format!("{}:{}", s.api, s.entity)).collect();
+                let mut seed_names: Vec<String> =
+                    seeds.iter().map(|seed| format!("{}:{}", seed.api, seed.entity)).collect();
                 seed_names.sort();
                 self.open_unnamed(&opening_caller(caller, &seed_names.join(" ")), seeds).await?
             }
@@ -90,6 +98,7 @@ impl Service {
         }
         let binding = row.execute.ok_or(Error::Replaced)?;
         let key = self.execute(caller, &binding).await?.and_then(|found| found.row.key).ok_or(Error::Replaced)?;
+        // A session without an intent is found by the key without a session id.
         let key = SessionReuseKey { logical_session_id: None, ..key };
         self.open_as(caller, &request, key.row_id()).await
     }
@@ -107,22 +116,31 @@ impl Service {
             session_id: ExecuteSessionId::parse(session).map_err(|_| missing())?,
         };
         let execute = self.execute(&caller, &binding).await?.ok_or_else(missing)?.row;
+        // The id alone finds the row. An address is a pair, and a wrong hash must not be answered with a session.
         if execute.prompt_hash != binding.prompt_hash {
             return Err(missing());
         }
         let session = execute.logical_session;
         let logical = self.logical(&caller, session).await?.ok_or_else(missing)?.row;
+        // The row of a replaced execute session exists until its retention period is over.
         if logical.execute.as_ref() != Some(&binding) {
             return Err(Error::Replaced);
         }
-        let (caller, intent) = (caller.at(binding.session_id), logical.intent);
-        let (catalogs, revision, opened) = (execute.catalogs.clone(), execute.revision, execute.opened);
-        Ok(ExecuteAddress { caller, session, binding, intent, catalogs, revision, opened, execute })
+        Ok(ExecuteAddress {
+            caller: caller.at(binding.session_id),
+            session,
+            binding,
+            intent: logical.intent,
+            catalogs: execute.catalogs.clone(),
+            revision: execute.revision,
+            opened: execute.opened,
+            execute,
+        })
     }
 
     /// Returns everything that the session was taught, as far as its tenant may still use it.
     pub async fn cumulative_table(&self, address: &ExecuteAddress) -> Result<String, Error> {
-        let catalogs = self.pinned(&address.caller.tenant, &address.execute).await?;
+        let catalogs = self.pinned_catalogs(&address.caller.tenant, &address.execute).await?;
         Ok(self.cumulative_text(&address.caller, &address.execute, &catalogs))
     }
 
@@ -135,7 +153,7 @@ impl Service {
         if !self.tenants.is_restricted(&caller.tenant) {
             return Ok(execute.row.waves);
         }
-        let catalogs = self.pinned(&caller.tenant, &execute.row).await?;
+        let catalogs = self.pinned_catalogs(&caller.tenant, &execute.row).await?;
         Ok(vec![self.cumulative_text(caller, &execute.row, &catalogs)])
     }
 
@@ -147,7 +165,8 @@ impl Service {
     }
 }
 
-/// Each such open uses a connection of its own, so that it takes no slot on the caller's connection.
-fn opening_caller(caller: &Caller, what: &str) -> Caller {
-    Caller { connection: Connection::Transport(format!("execute {what}")), ..caller.clone() }
+/// Returns the caller on a connection of its own, so that an open by an address takes no slot on the caller's
+/// connection. The same session always gets the same connection.
+fn opening_caller(caller: &Caller, session_name: &str) -> Caller {
+    Caller { connection: Connection::Transport(format!("execute {session_name}")), ..caller.clone() }
 }

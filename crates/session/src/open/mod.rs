@@ -29,7 +29,9 @@ use wave::NewWave;
 /// A request to open a session.
 #[derive(Debug, Clone)]
 pub struct OpenRequest {
+    /// The intent, by which the session is found. Empty for an open by seeds alone.
     pub intent: String,
+    /// The entities to teach. At least one.
     pub seeds: Vec<SeedRequest>,
     /// Capabilities to teach regardless of the intent: `ticket_close`, or `demo:ticket_close`.
     pub ranked: Vec<String>,
@@ -43,6 +45,7 @@ pub struct OpenRequest {
 #[derive(Debug, Clone)]
 pub struct SeedRequest {
     pub api: String,
+    /// The name of the entity in that API.
     pub entity: String,
     /// Names of capabilities, or `*` for all of the entity.
     pub capabilities: Vec<String>,
@@ -64,15 +67,20 @@ impl SeedRequest {
 /// The answer to an [`OpenRequest`].
 #[derive(Debug)]
 pub struct OpenedSession {
+    /// The slot by which this caller names the session from now on.
     pub slot: Slot,
     pub session: LogicalSessionId,
     /// The execute session that the logical session is bound to.
     pub execute: ExecuteBinding,
     /// The execute session existed before this call.
     pub reused: bool,
+    /// The table of this call.
     pub taught: TaughtTable,
+    /// The number of waves that the session has had.
     pub revision: Revision,
+    /// The relations that this wave taught.
     pub relations: Vec<TaughtRelation>,
+    /// Whether earlier symbols are still valid.
     pub continuity: Continuity,
     /// Pinned catalogs of which the registry has another version. Each is announced once.
     pub catalog_updates: Vec<CatalogUpdate>,
@@ -90,6 +98,7 @@ pub enum TaughtTable {
 /// Tells whether the symbols that the session had before are still valid.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Continuity {
+    /// Symbols of earlier tables mean nothing in this session.
     pub new_symbol_space: bool,
     /// The caller asked for the newest catalogs.
     pub refreshed: bool,
@@ -101,11 +110,12 @@ pub struct Continuity {
 struct OpenCall<'a> {
     caller: &'a Caller,
     request: &'a OpenRequest,
+    /// The registry as the tenant sees it.
     registry: &'a Arc<Registry>,
     /// The registry without the tenant's restrictions, from which whole catalogs are pinned.
     unrestricted: &'a Registry,
-    /// The row id by which the session is found.
-    name: String,
+    /// The id of the row in the table of intents by which the session is found.
+    intent_row_id: String,
 }
 
 impl Service {
@@ -132,17 +142,18 @@ impl Service {
         &self,
         caller: &Caller,
         request: &OpenRequest,
-        name: String,
+        intent_row_id: String,
     ) -> Result<OpenedSession, Error> {
         // Taken once, so that a reload during this call has no effect on it.
         let unrestricted = self.registry();
         let registry = self.tenants.registry_view(&caller.tenant, unrestricted.clone());
         self.check(request, &registry)?;
-        let call = OpenCall { caller, request, registry: &registry, unrestricted: &unrestricted, name };
+        let call = OpenCall { caller, request, registry: &registry, unrestricted: &unrestricted, intent_row_id };
+        // Before the turn, because most opens change nothing and need not wait for each other.
         if let Some(opened) = self.try_unchanged(&call).await? {
             return Ok(opened);
         }
-        let _turn = self.turn(&format!("{}/{}", caller.tenant, call.name)).await;
+        let _turn = self.turn(&format!("{}/{}", caller.tenant, call.intent_row_id)).await;
         for _ in 0..TRIES {
             let snapshot = self.snapshot(&call).await?;
             if let Some(opened) = self.try_open(&call, snapshot).await? {
@@ -152,6 +163,7 @@ impl Service {
         Err(Error::Busy)
     }
 
+    /// Checks the limits of a request.
     fn check(&self, request: &OpenRequest, registry: &Registry) -> Result<(), Error> {
         let limits = &self.limits;
         if request.intent.len() > limits.intent_bytes {
@@ -168,7 +180,7 @@ impl Service {
         Ok(())
     }
 
-    /// Returns `None` after a lost race.
+    /// Answers the open on this snapshot. Returns `None` after a lost race, since the snapshot is then out of date.
     async fn try_open(
         &self,
         call: &OpenCall<'_>,
@@ -178,21 +190,21 @@ impl Service {
         let (catalogs, new_seeds) = resolve_seeds(&snapshot.pinned, call.registry, &request.seeds)?;
         let mut seeds = std::mem::take(&mut snapshot.carried);
         seeds.extend(new_seeds.iter().cloned());
-        let before = snapshot.execute.as_ref().map(|(_, e)| e.row.ledger.clone()).unwrap_or_default();
-        let ask = TeachRequest {
+        let before = snapshot.execute.as_ref().map(|(_, execute)| execute.row.ledger.clone()).unwrap_or_default();
+        let teach_request = TeachRequest {
             seeds: &seeds,
             ranked: &request.ranked,
             intent: Some(request.intent.as_str()).filter(|intent| !intent.is_empty()),
             threshold: self.teaching.writes,
         };
-        let extended = before.extend(&catalogs, &ask)?;
+        let extended = before.extend(&catalogs, &teach_request)?;
         let catalog_updates = snapshot.take_catalog_updates(call.registry);
         if extended.wave.is_empty() && snapshot.execute.is_some() {
-            return self.unchanged(call, snapshot, &catalogs, catalog_updates).await;
+            return self.answer_unchanged(call, snapshot, &catalogs, catalog_updates).await;
         }
         let logical = (!snapshot.logical.row.is_unnamed()).then_some(snapshot.id);
         let key = self.reuse_key(call.caller, &new_seeds, call.registry, logical);
-        self.teach(call, NewWave { snapshot, catalogs, before, extended, catalog_updates, key }).await
+        self.teach_wave(call, NewWave { snapshot, catalogs, before, extended, catalog_updates, key }).await
     }
 
     /// Returns the reuse key of seeds, or `None` without seeds or if the registry lacks their primary catalog.
@@ -205,7 +217,7 @@ impl Service {
     ) -> Option<SessionReuseKey> {
         let entry_id = seeds.iter().map(|seed| &seed.catalog).min()?.clone();
         let catalog_digest = registry.get(entry_id.as_str())?.digest();
-        let entities = seeds.iter().filter(|s| s.catalog == entry_id).map(|s| s.entity.clone()).collect();
+        let entities = seeds.iter().filter(|seed| seed.catalog == entry_id).map(|seed| seed.entity.clone()).collect();
         Some(SessionReuseKey {
             tenant_scope: caller.tenant.clone(),
             entry_id,
@@ -232,8 +244,7 @@ fn resolve_seeds(
             .or_else(|| registry.get(&seed.api).cloned())
             .ok_or_else(|| unknown_api(registry.iter(), &seed.api))?;
         let id = catalog.id.clone();
-        let (entity, capabilities) = (seed.entity.clone(), seed.capabilities.clone());
-        seeds.push(Seed { catalog: id.clone(), entity, capabilities });
+        seeds.push(Seed { catalog: id.clone(), entity: seed.entity.clone(), capabilities: seed.capabilities.clone() });
         // An alias may lead to a newer version of a catalog that the session has already pinned under this id.
         catalogs.entry(id).or_insert(catalog);
     }
@@ -243,18 +254,21 @@ fn resolve_seeds(
 /// Finds a pinned catalog by name. Ids take precedence over aliases, as in a registry.
 fn pinned_by_name(pinned: &Catalogs, name: &str) -> Option<Arc<Catalog>> {
     let name = CatalogId::parse(name).ok()?;
-    let by_alias = || pinned.values().find(|catalog| catalog.aliases.contains(&name));
-    pinned.get(&name).or_else(by_alias).cloned()
+    pinned.get(&name).or_else(|| pinned.values().find(|catalog| catalog.aliases.contains(&name))).cloned()
 }
 
 /// Returns the available APIs with their entities, such as `demo (Project, Person)`, for an error message.
 fn list_offered(registry: &Registry) -> String {
-    let entities = |c: &Catalog| c.offered().take(20).map(|e| e.name.clone()).collect::<Vec<_>>().join(", ");
-    let apis: Vec<String> = registry.iter().take(20).map(|c| format!("{} ({})", c.id, entities(c))).collect();
+    let mut apis = Vec::new();
+    for catalog in registry.iter().take(20) {
+        let entities: Vec<&str> = catalog.offered().take(20).map(|entity| entity.name.as_str()).collect();
+        apis.push(format!("{} ({})", catalog.id, entities.join(", ")));
+    }
     apis.join("; ")
 }
 
+/// Returns the error for a name that no API has, with the similar names among the known APIs.
 pub(crate) fn unknown_api<'a>(known: impl Iterator<Item = &'a Arc<Catalog>>, api: &str) -> SeedError {
-    let near = base::similar_names(api, known.map(|c| c.id.as_str()));
+    let near = base::similar_names(api, known.map(|catalog| catalog.id.as_str()));
     SeedError::UnknownApi { api: base::printable(api, 80), near }
 }

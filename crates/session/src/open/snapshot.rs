@@ -14,13 +14,17 @@ use crate::service::Service;
 
 /// A session as an open found it, or a new one.
 pub(super) struct SessionSnapshot {
+    /// The id of the logical session.
     pub id: LogicalSessionId,
+    /// The session's row, with the version that the open expects when it writes.
     pub logical: Versioned<LogicalRow>,
     /// The session does not exist yet.
     pub is_new: bool,
+    /// The live execute session. `None` if the open makes a new symbol space.
     pub execute: Option<(ExecuteBinding, Versioned<ExecuteRow>)>,
     /// The former execute session, if it is lost or damaged.
     pub lost: Option<ExecuteBinding>,
+    /// The caller asked for the newest catalogs, so a former symbol space was dropped.
     pub refreshed: bool,
     /// The pinned catalogs as the caller sees them.
     pub pinned: Catalogs,
@@ -29,31 +33,41 @@ pub(super) struct SessionSnapshot {
 }
 
 impl Service {
+    /// Reads the rows of the session that an open names, or prepares those of a new session.
     pub(super) async fn snapshot(&self, call: &OpenCall<'_>) -> Result<SessionSnapshot, Error> {
         let caller = call.caller;
-        let known = self.intent(caller, &call.name).await?;
-        let logical = match &known {
+        let intent = self.intent(caller, &call.intent_row_id).await?;
+        let stored = match &intent {
             Some(row) => self.logical(caller, row.logical_session).await?,
             None => None,
         };
-        let is_new = known.is_none();
-        let id = known.map_or_else(|| self.new_logical_id(), |row| row.logical_session);
-        let fresh = || {
+        let is_new = intent.is_none();
+        let id = intent.map_or_else(|| self.new_logical_id(), |row| row.logical_session);
+        let logical = stored.unwrap_or_else(|| {
             let row = LogicalRow::new(&call.request.intent, self.ports.clock.now());
-            let name = row.is_unnamed().then(|| call.name.clone());
-            LogicalRow { name, ..row }
+            let name = row.is_unnamed().then(|| call.intent_row_id.clone());
+            Versioned { row: LogicalRow { name, ..row }, version: 0 }
+        });
+        let binding = logical.row.execute.clone();
+        let mut snapshot = SessionSnapshot {
+            id,
+            logical,
+            is_new,
+            execute: None,
+            lost: None,
+            refreshed: false,
+            pinned: Catalogs::new(),
+            carried: Vec::new(),
         };
-        let logical = logical.unwrap_or_else(|| Versioned { row: fresh(), version: 0 });
-        let nothing = (None, None, Catalogs::new());
-        let (execute, lost, pinned) = match logical.row.execute.clone() {
-            None => nothing,
-            Some(binding) => match self.read_symbol_space(caller, &binding).await? {
-                Some((row, pinned)) => (Some((binding, row)), None, pinned),
-                None => (None, Some(binding), Catalogs::new()),
-            },
-        };
-        let snapshot =
-            SessionSnapshot { id, logical, is_new, execute, lost, refreshed: false, pinned, carried: Vec::new() };
+        if let Some(binding) = binding {
+            match self.read_symbol_space(caller, &binding).await? {
+                Some((row, pinned)) => {
+                    snapshot.execute = Some((binding, row));
+                    snapshot.pinned = pinned;
+                }
+                None => snapshot.lost = Some(binding),
+            }
+        }
         Ok(if call.request.refresh { snapshot.refresh_catalogs(call.registry) } else { snapshot })
     }
 
@@ -69,7 +83,7 @@ impl Service {
             Err(error) if error.is_damage() => return Ok(None),
             Err(error) => return Err(error),
         };
-        match self.pinned(&caller.tenant, &row.row).await {
+        match self.pinned_catalogs(&caller.tenant, &row.row).await {
             Ok(pinned) => Ok(Some((row, pinned))),
             Err(error) if error.is_damage() => {
                 tracing::error!(%error, session = %binding.session_id, "an execute session cannot be read and is replaced");

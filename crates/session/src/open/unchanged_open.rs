@@ -1,5 +1,6 @@
 //! Answers an open that changes nothing from memory.
-//! Invariant: the answer is used only while every row it was based on has the same version; nothing is written.
+//! Invariant: the stored rows are compared with those of the earlier open before the answer is used. Nothing is
+//! written.
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use serde_json::json;
 use super::{Continuity, OpenCall, OpenedSession, TaughtTable};
 use crate::error::Error;
 use crate::load::Versioned;
-use crate::rows::{LogicalRow, TOUCH_MS};
+use crate::rows::TOUCH_MS;
 use crate::service::Service;
 
 impl OpenCall<'_> {
@@ -21,9 +22,10 @@ impl OpenCall<'_> {
         if request.replay || request.refresh {
             return None;
         }
-        let seeds: Vec<_> = request.seeds.iter().map(|s| (&s.api, &s.entity, &s.capabilities)).collect();
-        let all = json!([self.caller.tenant, self.name, seeds, request.ranked]);
-        Some(Digest::of(all.to_string().as_bytes()))
+        let seeds: Vec<_> = request.seeds.iter().map(|seed| (&seed.api, &seed.entity, &seed.capabilities)).collect();
+        // The connection is left out: the slot is read anew for each answer.
+        let key = json!([self.caller.tenant, self.intent_row_id, seeds, request.ranked]);
+        Some(Digest::of(key.to_string().as_bytes()))
     }
 }
 
@@ -41,13 +43,19 @@ impl Service {
             async { Ok(self.ports.store.get(&key).await?) },
             self.connection(caller),
         )?;
-        let is_bound = |row: &Versioned<LogicalRow>| row.row.execute.as_ref() == Some(&known.execute);
-        let is_fresh = |row: &Versioned<LogicalRow>| self.now().0.saturating_sub(row.row.used.0) < TOUCH_MS;
-        if !logical.is_some_and(|row| is_bound(&row) && is_fresh(&row))
-            || execute.is_none_or(|row| row.version != known.version)
-        {
+        let Some(Versioned { row: logical, .. }) = logical else { return Ok(None) };
+        // The version of this row is not compared, because each run changes its counters.
+        if logical.execute.as_ref() != Some(&known.execute) {
             return Ok(None);
         }
+        // The full open writes the time of use, without which a session in use would expire.
+        if self.now().0.saturating_sub(logical.used.0) >= TOUCH_MS {
+            return Ok(None);
+        }
+        if execute.is_none_or(|row| row.version != known.version) {
+            return Ok(None);
+        }
+        // Only the full open assigns slots.
         let Some(slot) = connection.row.slots.iter().position(|id| *id == known.session) else { return Ok(None) };
         Ok(Some(OpenedSession {
             slot: Slot(slot as u32),

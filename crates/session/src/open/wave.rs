@@ -19,23 +19,36 @@ use crate::reuse_key::SessionReuseKey;
 use crate::rows::{self, ExecuteBinding, ExecuteRow, IntentRow, LogicalRow, TOUCH_MS};
 use crate::service::Service;
 
-/// For how long a catalog that was put counts as stored.
-const STORED_CATALOG_MS: i64 = 10 * 60 * 1000;
+/// The longest time for which a catalog that this process put is not put again.
+const CATALOG_PUT_VALID_MS: i64 = 10 * 60 * 1000;
 
 /// A wave to teach, before it is committed.
 pub(super) struct NewWave {
+    /// The rows that the open read, and whose versions its commit expects.
     pub snapshot: SessionSnapshot,
+    /// The pinned catalogs, and those that the wave adds, as the tenant sees them.
     pub catalogs: Catalogs,
     /// The ledger before the wave, which decides what the table repeats.
     pub before: teach::Ledger,
+    /// The ledger after the wave, and the wave itself.
     pub extended: Extension,
+    /// Newer catalogs to announce in the answer.
     pub catalog_updates: Vec<CatalogUpdate>,
+    /// The reuse key that a new execute session stores.
     pub key: Option<SessionReuseKey>,
+}
+
+/// The next version of an execute session's row.
+struct NextExecute {
+    binding: ExecuteBinding,
+    row: ExecuteRow,
+    /// The version that the row must still have at the commit, or 0 for a new row.
+    expected_version: u64,
 }
 
 impl Service {
     /// Answers an open that teaches nothing. Returns `None` after a lost race.
-    pub(super) async fn unchanged(
+    pub(super) async fn answer_unchanged(
         &self,
         call: &OpenCall<'_>,
         snapshot: SessionSnapshot,
@@ -47,22 +60,32 @@ impl Service {
         let mut assigned = self.slot_batch(caller, snapshot.id).await?;
         let mut version = execute.version;
         if !catalog_updates.is_empty() {
-            let at = execute_key(caller, binding);
-            assigned.batch = assigned.batch.put(at, rows::write(&execute.row), unchanged(version));
+            // The row marks the updates as announced. Its next version is known, because each write adds one.
+            let key = execute_key(caller, binding);
+            assigned.batch = assigned.batch.put(key, rows::write(&execute.row), unchanged(version));
             version += 1;
         }
         if self.now().0.saturating_sub(snapshot.logical.row.used.0) >= TOUCH_MS {
             let logical = LogicalRow { used: self.now(), ..snapshot.logical.row.clone() };
-            let at = Key::new(&caller.tenant, Table::LogicalSession, snapshot.id.to_string());
-            assigned.batch = assigned.batch.put(at, rows::write(&logical), unchanged(snapshot.logical.version));
+            let key = Key::new(&caller.tenant, Table::LogicalSession, snapshot.id.to_string());
+            assigned.batch = assigned.batch.put(key, rows::write(&logical), unchanged(snapshot.logical.version));
         }
         if !assigned.batch.writes.is_empty() && self.try_commit(assigned.batch).await?.is_none() {
             return Ok(None);
         }
-        let (entities, revision) = (execute.row.ledger.entity_count(), execute.row.revision);
+        let entities = execute.row.ledger.entity_count();
+        let revision = execute.row.revision;
+        // Remembered only after the commit, so that the cache never answers for rows that were not written.
         if let Some(digest) = call.digest() {
-            let (session, execute, registry) = (snapshot.id, binding.clone(), Arc::downgrade(call.registry));
-            self.unchanged_opens.put(digest, UnchangedOpen { session, execute, version, revision, entities, registry });
+            let open = UnchangedOpen {
+                session: snapshot.id,
+                execute: binding.clone(),
+                version,
+                revision,
+                entities,
+                registry: Arc::downgrade(call.registry),
+            };
+            self.unchanged_opens.put(digest, open);
         }
         let taught = if call.request.replay {
             TaughtTable::Text(self.cumulative_text(caller, &execute.row, catalogs))
@@ -83,40 +106,40 @@ impl Service {
     }
 
     /// Renders the wave, pins its catalogs and commits everything. Returns `None` after a lost race.
-    pub(super) async fn teach(&self, call: &OpenCall<'_>, wave: NewWave) -> Result<Option<OpenedSession>, Error> {
-        let (caller, request) = (call.caller, call.request);
+    pub(super) async fn teach_wave(&self, call: &OpenCall<'_>, wave: NewWave) -> Result<Option<OpenedSession>, Error> {
+        let caller = call.caller;
         let NewWave { snapshot, catalogs, before, extended, catalog_updates, key } = wave;
         let rendered = render_wave(self.teaching.slots, &before, &extended.ledger, &catalogs, &extended.wave);
         for line in &rendered.dropped {
             tracing::error!(line, "a line of the table does not compile and was left out");
         }
-        let pins = self.pin(call, &snapshot, &extended.ledger, &catalogs).await?;
-        let (binding, row, version) = self.next_execute(&snapshot, extended.ledger, pins, rendered.text.clone(), key);
+        let pins = self.pin_catalogs(call, &snapshot, &extended.ledger, &catalogs).await?;
+        let next = self.next_execute(&snapshot, extended.ledger, pins, rendered.text.clone(), key);
         // Done last, because assigning a slot blocks other opens of the connection.
         let assigned = self.slot_batch(caller, snapshot.id).await?;
-        let batch = self.open_batch(call, &snapshot, &binding, &row, version, assigned.batch);
+        let batch = self.open_batch(call, &snapshot, &next, assigned.batch);
         if self.try_commit(batch).await?.is_none() {
             return Ok(None);
         }
-        let text = if request.replay { self.cumulative_text(caller, &row, &catalogs) } else { rendered.text };
+        let text = if call.request.replay { self.cumulative_text(caller, &next.row, &catalogs) } else { rendered.text };
         let new_symbol_space = snapshot.execute.is_none();
         let continuity =
             Continuity { new_symbol_space, refreshed: snapshot.refreshed, previous_execute: snapshot.lost.clone() };
         Ok(Some(OpenedSession {
             slot: assigned.slot,
             session: snapshot.id,
-            execute: binding,
+            execute: next.binding,
             reused: !new_symbol_space,
             taught: TaughtTable::Text(text),
-            revision: row.revision,
+            revision: next.row.revision,
             relations: extended.wave.relations,
             continuity,
             catalog_updates,
         }))
     }
 
-    /// Puts every catalog of the ledger as a blob and returns their digests.
-    async fn pin(
+    /// Puts every catalog that the ledger uses as a blob and returns the digests to pin.
+    async fn pin_catalogs(
         &self,
         call: &OpenCall<'_>,
         snapshot: &SessionSnapshot,
@@ -124,12 +147,12 @@ impl Service {
         catalogs: &Catalogs,
     ) -> Result<BTreeMap<CatalogId, Digest>, Error> {
         let used: BTreeSet<CatalogId> = ledger.catalogs().into_iter().cloned().collect();
-        let mut pins = snapshot.execute.as_ref().map(|(_, e)| e.row.catalogs.clone()).unwrap_or_default();
-        for seen in catalogs.values().filter(|c| used.contains(&c.id)) {
+        let mut pins = snapshot.execute.as_ref().map(|(_, execute)| execute.row.catalogs.clone()).unwrap_or_default();
+        for visible in catalogs.values().filter(|catalog| used.contains(&catalog.id)) {
             // The whole catalog is pinned, because the tenant's restrictions may change later.
-            let catalog = match call.unrestricted.by_digest(&seen.digest()) {
+            let catalog = match call.unrestricted.by_digest(&visible.digest()) {
                 Some(offered) => offered.clone(),
-                None => self.catalog(seen.digest()).await?,
+                None => self.catalog(visible.digest()).await?,
             };
             // Blob before pointer: a crash between the two leaves garbage for the collector, never a session with a
             // missing catalog.
@@ -142,8 +165,10 @@ impl Service {
     /// Puts a catalog as a blob, unless this process did so recently. The collector spares blobs that were put within
     /// its grace period.
     async fn store_catalog(&self, catalog: &catalog::Catalog) -> Result<(), Error> {
-        let (digest, now) = (catalog.digest(), self.now());
-        let recent_ms = STORED_CATALOG_MS.min(i64::from(self.retention.grace_hours) * 3_600_000 / 2);
+        let digest = catalog.digest();
+        let now = self.now();
+        // Half of the grace period, so that the blob outlives the commit of the row that will name it.
+        let recent_ms = CATALOG_PUT_VALID_MS.min(i64::from(self.retention.grace_hours) * 3_600_000 / 2);
         if self.stored_catalogs.get(&digest).is_some_and(|at| (0..recent_ms).contains(&(now.0 - at.0))) {
             return Ok(());
         }
@@ -170,13 +195,17 @@ impl Service {
         catalogs: BTreeMap<CatalogId, Digest>,
         text: String,
         key: Option<SessionReuseKey>,
-    ) -> (ExecuteBinding, ExecuteRow, u64) {
+    ) -> NextExecute {
         match &snapshot.execute {
             Some((binding, execute)) => {
                 let mut row = execute.row.clone();
                 row.waves.push(text);
                 row.revision += 1;
-                (binding.clone(), ExecuteRow { ledger, catalogs, ..row }, execute.version)
+                NextExecute {
+                    binding: binding.clone(),
+                    row: ExecuteRow { ledger, catalogs, ..row },
+                    expected_version: execute.version,
+                }
             }
             None => {
                 let prompt_hash = Digest::of(text.as_bytes());
@@ -192,7 +221,7 @@ impl Service {
                     key,
                     announced_catalogs: BTreeSet::new(),
                 };
-                (binding, row, 0)
+                NextExecute { binding, row, expected_version: 0 }
             }
         }
     }
@@ -202,25 +231,25 @@ impl Service {
         &self,
         call: &OpenCall<'_>,
         snapshot: &SessionSnapshot,
-        binding: &ExecuteBinding,
-        row: &ExecuteRow,
-        version: u64,
+        next: &NextExecute,
         mut batch: Batch,
     ) -> Batch {
         let caller = call.caller;
         let key = |table, id: String| Key::new(&caller.tenant, table, id);
         if snapshot.is_new {
             let intent = rows::write(&IntentRow { logical_session: snapshot.id });
-            batch = batch.put(key(Table::Intent, call.name.clone()), intent, Expect::Absent);
+            batch = batch.put(key(Table::Intent, call.intent_row_id.clone()), intent, Expect::Absent);
         }
         let used = self.ports.clock.now();
-        let long_ago = used.0.saturating_sub(snapshot.logical.row.used.0) >= TOUCH_MS;
-        if snapshot.logical.row.execute.as_ref() != Some(binding) || long_ago {
-            let logical = LogicalRow { execute: Some(binding.clone()), used, ..snapshot.logical.row.clone() };
-            let at = key(Table::LogicalSession, snapshot.id.to_string());
-            batch = batch.put(at, rows::write(&logical), unchanged(snapshot.logical.version));
+        let is_touch_due = used.0.saturating_sub(snapshot.logical.row.used.0) >= TOUCH_MS;
+        // Written only if it changes, because runs of the session compete for this row.
+        if snapshot.logical.row.execute.as_ref() != Some(&next.binding) || is_touch_due {
+            let logical = LogicalRow { execute: Some(next.binding.clone()), used, ..snapshot.logical.row.clone() };
+            let logical_key = key(Table::LogicalSession, snapshot.id.to_string());
+            batch = batch.put(logical_key, rows::write(&logical), unchanged(snapshot.logical.version));
         }
-        batch.put(execute_key(caller, binding), rows::write(row), unchanged(version))
+        // This version serialises concurrent waves: of two, one is lost and repeated on the other's ledger.
+        batch.put(execute_key(caller, &next.binding), rows::write(&next.row), unchanged(next.expected_version))
     }
 }
 

@@ -81,7 +81,7 @@ impl Service {
         let mut patience = Duration::from_millis(if wait == Some(false) { 0 } else { self.limits.inline_ms });
         loop {
             if !patience.is_zero()
-                && let Ok(ended) = tokio::time::timeout(patience, live.ended()).await
+                && let Ok(ended) = tokio::time::timeout(patience, live.wait_for_end()).await
             {
                 guard.disarm();
                 return ended.map(RunAnswer::Finished);
@@ -104,7 +104,7 @@ impl Service {
         session: &Session,
         (run, operation): (RunId, Option<u64>),
     ) -> Result<RunAnswer, Error> {
-        if let Some(live) = self.lives.get(run) {
+        if let Some(live) = self.live_runs.get(run) {
             return match self.detach(caller, session, &live).await? {
                 RunAnswer::Finished(ran) => self.replay(caller, session, ran.number).await.map(RunAnswer::Finished),
                 running => Ok(running),

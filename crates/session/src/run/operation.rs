@@ -101,7 +101,7 @@ impl Service {
         for _ in 0..TRIES {
             if live.has_ended() {
                 drop(turn);
-                return live.ended().await.map(RunAnswer::Finished);
+                return live.wait_for_end().await.map(RunAnswer::Finished);
             }
             if let Some(number) = live.operation() {
                 return Ok(RunAnswer::Running(detached_here(session, number, live)));
@@ -180,7 +180,7 @@ impl Service {
                 }
                 OperationState::Running { beat } => beat,
             };
-            if let Some(live) = self.lives.get(found.row.run) {
+            if let Some(live) = self.live_runs.get(found.row.run) {
                 break live;
             }
             if self.now().0.saturating_sub(beat.0) < DEAD_AFTER_MS {
@@ -195,7 +195,7 @@ impl Service {
         if cancel {
             live.cancel.cancel();
         }
-        match tokio::time::timeout(patience, live.ended()).await {
+        match tokio::time::timeout(patience, live.wait_for_end()).await {
             Ok(ended) => ended.map(|ran| Some(RunAnswer::Finished(ran))),
             Err(_) => Ok(Some(RunAnswer::Running(detached_here(session, number, &live)))),
         }

@@ -60,10 +60,10 @@ impl Service {
         if work.resumed.is_some_and(|r| r.cancel) {
             live.cancel.cancel();
         }
-        self.lives.add(live.clone());
+        self.live_runs.add(live.clone());
         let (service, caller, session, mine) = (self.clone(), caller.clone(), session.clone(), live.clone());
         let task = async move {
-            let listed = LiveRunGuard { lives: &service.lives, run: mine.run };
+            let listed = LiveRunGuard { lives: &service.live_runs, run: mine.run };
             let beating = service.heartbeat(&caller, &session, &mine);
             let running = service.execute_run(&caller, &session, (work, &mine), ProgressSender(ending.progress));
             let ended = tokio::select! {
@@ -86,7 +86,7 @@ impl Service {
         telling: ProgressSender,
     ) -> Result<RunResult, Error> {
         let RunWork { ticket: Ticket { planned, run, program, pages, .. }, again, .. } = work;
-        let calls = self.calls_of(session.id);
+        let calls = self.call_permits_of(session.id);
         let receipts = StoredReceipts { service: self, caller, session, live };
         let asks = HandleCalls { service: self, caller, session };
         let mut ctx = Ctx::new(self.ports.upstream.as_ref(), &caller.tenant, &session.catalogs, &self.limits, &calls)

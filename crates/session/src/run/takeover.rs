@@ -25,7 +25,7 @@ impl Service {
         (key, found): (Key, Versioned<ClaimRow>),
     ) -> Result<Option<LiveRun>, Error> {
         let Claim::Claimed(run) = found.row.state else { return Ok(None) };
-        if found.row.operation.is_some() || self.lives.get(run).is_some() || !self.has_died(&found.row) {
+        if found.row.operation.is_some() || self.live_runs.get(run).is_some() || !self.has_died(&found.row) {
             return Ok(None);
         }
         // Everything that can fail comes before the claim is rewritten, since this process must run what it owns.

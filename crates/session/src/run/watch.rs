@@ -33,7 +33,7 @@ impl Service {
         let key = operation_key(caller, &session, parsed.number);
         loop {
             let found: Versioned<OperationRow> = self.fetch(&key).await?.ok_or_else(unknown)?;
-            let live = self.lives.get(found.row.run);
+            let live = self.live_runs.get(found.row.run);
             let ended = matches!(found.row.state, OperationState::Ended { .. });
             let Some(now) = self.peek_operation(caller, &session, parsed.number).await?.filter(|_| !ended) else {
                 return self.ask_operation(caller, &session, handle, false).await;
@@ -62,7 +62,7 @@ async fn moved(live: &LiveRun, progress: RunProgress) {
     let mut telling = live.progress.clone();
     tokio::select! {
         _ = telling.wait_for(|now| *now != progress) => {}
-        _ = live.ended() => {}
+        _ = live.wait_for_end() => {}
         () = tokio::time::sleep(LOOK) => {}
     }
 }

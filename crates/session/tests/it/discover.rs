@@ -40,7 +40,7 @@ fn discover_request(intent: &str, apis: &[&str]) -> DiscoverRequest {
 }
 
 fn found_entities(service: &Service, request: &DiscoverRequest) -> Vec<String> {
-    let found = service.discover(&local_caller(), request).unwrap().found;
+    let found = service.discover(&local_caller(), request).unwrap().result;
     found.rows.iter().map(|hit| format!("{}:{}", hit.api, hit.entity)).collect()
 }
 
@@ -79,7 +79,7 @@ fn discovery_refuses_empty_and_overlong_intents() {
         Err(Error::IntentTooLong { .. })
     ));
     let empty_answer = service.discover(&local_caller(), &discover_request("zeppelins", &[])).unwrap();
-    assert!(empty_answer.found.rows.is_empty());
+    assert!(empty_answer.result.rows.is_empty());
     assert_eq!(empty_answer.apis.len(), 1, "an answer without rows lists the APIs");
 }
 

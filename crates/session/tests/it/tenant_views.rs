@@ -57,7 +57,7 @@ async fn forbidden_capabilities_appear_not_to_exist() {
     // Discovery finds no forbidden entity or catalog.
     let discover = |intent: &str| {
         let request = DiscoverRequest { intent: intent.to_owned(), ..DiscoverRequest::default() };
-        let found = service.discover(&local_caller(), &request).unwrap().found;
+        let found = service.discover(&local_caller(), &request).unwrap().result;
         found.rows.iter().map(|hit| format!("{}:{}", hit.api, hit.entity)).collect::<Vec<_>>()
     };
     assert_eq!(discover("tickets"), ["demo:Ticket"]);

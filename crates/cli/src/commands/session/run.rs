@@ -91,7 +91,7 @@ async fn wait_for_end(
         let handle = operation.handle.clone();
         bar.set_message(format!("{handle} · step {} of {}", operation.progress.steps_done, operation.progress.steps));
         bar.tick();
-        let watch = WatchOperation { session: session.to_owned(), handle: handle.clone(), seen: Some(operation) };
+        let watch = WatchOperation { session: session.to_owned(), handle: handle.clone(), last_seen: Some(operation) };
         if let Ok(RunAnswer::Running(changed)) = app.call(&Context::command("watch_operation"), watch).await {
             operation = changed;
             continue;

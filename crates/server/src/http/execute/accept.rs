@@ -8,6 +8,7 @@ use axum::http::{StatusCode, header};
 
 use crate::http::problem::Problem;
 
+/// The format of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnswerFormat {
     Json,
@@ -43,7 +44,8 @@ fn preferred_format(accept: &str) -> Option<AnswerFormat> {
             "text/plain" | "text/markdown" | "text/*" => AnswerFormat::Text,
             _ => continue,
         };
-        let weight = parts.find_map(|p| p.strip_prefix("q=")).map_or(1.0, |q| q.parse::<f32>().unwrap_or(0.0));
+        let weight =
+            parts.find_map(|part| part.strip_prefix("q=")).map_or(1.0, |weight| weight.parse::<f32>().unwrap_or(0.0));
         if weight > 0.0 && best.is_none_or(|(best_weight, _)| weight > best_weight) {
             best = Some((weight, format));
         }

@@ -72,6 +72,7 @@ struct Returned {
     error: Option<String>,
 }
 
+/// Answers with the plan of a program that was not run.
 pub fn planned(format: AnswerFormat, planned: &PlannedProgram, program: &str) -> Response {
     let text = text::planned(planned, program);
     if format == AnswerFormat::Text {
@@ -82,6 +83,7 @@ pub fn planned(format: AnswerFormat, planned: &PlannedProgram, program: &str) ->
     json_or_line(format, StatusCode::OK, &body)
 }
 
+/// Answers with the handle of a run that goes on, and with the address of its events.
 pub fn running(format: AnswerFormat, operation: &DetachedRun, address: &Address) -> Response {
     let text = text::running(operation);
     let stream = format!("{}/operations/{}/stream", address.path(), operation.handle);
@@ -103,6 +105,7 @@ pub fn running(format: AnswerFormat, operation: &DetachedRun, address: &Address)
     response
 }
 
+/// Answers with the result of a run that has ended. `shown_chars` bounds only the text.
 pub fn finished(format: AnswerFormat, run: &RunResult, shown_chars: usize) -> Response {
     match format {
         AnswerFormat::Text => plain_text(StatusCode::OK, text::capped(text::run(run, shown_chars).text)),
@@ -145,6 +148,7 @@ fn lines(mut result: Finished) -> Response {
     ([(header::CONTENT_TYPE, "application/x-ndjson")], out).into_response()
 }
 
+/// Answers with JSON, or with the same JSON as a single line.
 fn json_or_line(format: AnswerFormat, status: StatusCode, body: &impl Serialize) -> Response {
     if format != AnswerFormat::Lines {
         return (status, Json(body)).into_response();

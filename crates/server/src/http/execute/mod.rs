@@ -43,10 +43,12 @@ pub struct Address {
 }
 
 impl Address {
+    /// Returns the address of an execute session.
     pub fn new(binding: &session::ExecuteBinding) -> Self {
         Self { prompt_hash: binding.prompt_hash.to_string(), session: binding.session_id.to_string() }
     }
 
+    /// Returns the path of the address.
     pub fn path(&self) -> String {
         format!("/execute/{}/{}", self.prompt_hash, self.session)
     }

@@ -49,6 +49,7 @@ enum Mode {
 
 /// The query, and the format of the answer. A request with an unknown format is refused before anything runs.
 pub struct RunOptions {
+    /// The format that `Accept` names.
     format: AnswerFormat,
     query: RunQuery,
 }
@@ -72,6 +73,7 @@ pub struct Program {
     program: Option<String>,
 }
 
+/// Answers `POST /execute/{ph}/{s}`.
 pub async fn run(
     State(state): State<HttpState>,
     HttpCall(context): HttpCall,
@@ -88,11 +90,13 @@ pub async fn run(
     let target = match state.app.execute_address(context.caller.clone(), &prompt_hash, &session).await {
         Ok(target) => target,
         Err(error) => {
+            // Counted and logged like a call, because the client meant one.
             state.app.refuse::<PlasmRun>(&context, &error);
             return Err(error.into());
         }
     };
     let address = Address::new(&target.binding);
+    // From here on the caller is at the session's own address, where the session is `s0`.
     let context = Context { caller: target.caller, ..context };
     let logical_session_ref = target.session.to_string();
     if mode == ExecuteMode::Plan {
@@ -120,6 +124,7 @@ pub async fn run(
     }
 }
 
+/// Reads the program from a body of JSON or text. `None` for a body without a program.
 fn read_program(body: RawBody) -> Result<Option<String>, Problem> {
     if body.bytes.iter().all(u8::is_ascii_whitespace) {
         return Ok(None);
@@ -131,6 +136,7 @@ fn read_program(body: RawBody) -> Result<Option<String>, Problem> {
     }
 }
 
+/// Answers `GET …/artifacts/{run}`.
 pub async fn read_artifact(
     State(state): State<HttpState>,
     HttpCall(context): HttpCall,

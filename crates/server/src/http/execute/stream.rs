@@ -25,6 +25,7 @@ use crate::{text, view};
 /// Proxies close a connection that stays silent for longer.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
+/// Answers `GET …/operations/{h}/stream`.
 pub async fn follow_operation(
     State(state): State<HttpState>,
     HttpCall(context): HttpCall,
@@ -48,7 +49,9 @@ pub async fn follow_operation(
 struct Watch {
     app: Arc<App>,
     context: Context,
+    /// The id of the logical session.
     session: String,
+    /// The handle of the operation.
     handle: String,
     /// The state of the last event. `None` before the first.
     last_seen: Option<DetachedRun>,
@@ -57,8 +60,11 @@ struct Watch {
 impl Watch {
     /// Waits until the state differs from the last one that was seen.
     async fn next_state(&self) -> Result<RunAnswer, Error> {
-        let request =
-            WatchOperation { session: self.session.clone(), handle: self.handle.clone(), seen: self.last_seen.clone() };
+        let request = WatchOperation {
+            session: self.session.clone(),
+            handle: self.handle.clone(),
+            last_seen: self.last_seen.clone(),
+        };
         self.app.call(&self.context, request).await
     }
 }
@@ -69,6 +75,7 @@ enum StreamStep {
     Send(Watch, Box<Result<RunAnswer, Error>>),
     /// Waits for the next state and sends its event.
     Wait(Watch),
+    /// The terminal event was sent.
     End,
 }
 
@@ -81,11 +88,15 @@ struct EndedOperation {
 /// The data of a `terminal` event for an operation that failed.
 #[derive(Serialize)]
 struct FailedOperation {
+    /// Always `failed`.
     state: &'static str,
+    /// The stable code of the failure.
     code: &'static str,
+    /// The failure as a model would read it.
     detail: String,
 }
 
+/// Returns the events of an operation, beginning with the state that was read first.
 fn events(watch: Watch, first: RunAnswer) -> impl Stream<Item = Result<Event, Infallible>> {
     futures::stream::unfold(StreamStep::Send(watch, Box::new(Ok(first))), |step| async move {
         let (mut watch, state) = match step {
@@ -109,6 +120,7 @@ fn events(watch: Watch, first: RunAnswer) -> impl Stream<Item = Result<Event, In
             Ok(RunAnswer::Finished(run)) => {
                 // The operation ended before the stream began. Its client still gets a snapshot first.
                 let event = event("snapshot", &EndedOperation { op: OperationState::ended(&watch.handle) });
+                // Stands for the snapshot that was just sent. The next step only checks that there is one.
                 watch.last_seen = Some(DetachedRun {
                     slot: run.slot,
                     handle: watch.handle.clone(),

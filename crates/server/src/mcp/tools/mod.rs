@@ -61,9 +61,11 @@ pub const RUN_JS: &str = RunJs::NAME;
 
 /// A use case as an MCP tool. Its arguments are the fields of the use case.
 trait ToolCall: Call + DeserializeOwned + JsonSchema {
+    /// Shown to people by the host.
     const TITLE: &'static str;
     /// Read by the model.
     const DESCRIPTION: &'static str;
+    /// The hints about changes for the host.
     const EFFECT: Effect;
     /// Whether the connection's headers matter to the call.
     const USES_CONNECTION: bool = false;
@@ -83,6 +85,7 @@ trait ToolCall: Call + DeserializeOwned + JsonSchema {
 /// The effect of a tool, as hints to the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Effect {
+    /// The tool changes nothing.
     Reads,
     /// The tool changes a session. The same call again changes nothing more.
     Changes,
@@ -96,6 +99,7 @@ enum Effect {
 
 /// The answer of a tool.
 pub struct ToolAnswer {
+    /// The answer in the form of the protocol.
     pub result: CallToolResult,
     /// The name of the run that goes on, for clients that know tasks.
     pub task: Option<String>,
@@ -103,18 +107,24 @@ pub struct ToolAnswer {
     pub withdrawn: bool,
 }
 
+/// A call of any tool. It is boxed, because the calls of different use cases are different types and stand in one table.
 type CallFuture<'a> = Pin<Box<dyn Future<Output = ToolAnswer> + Send + 'a>>;
 
 /// One tool: its listing and its call.
 pub struct ToolEntry {
     pub name: &'static str,
+    /// The smallest set that has the tool.
     set: ToolSet,
+    /// Whether the connection's headers are read before the call.
     pub uses_connection: bool,
+    /// Makes the tool's entry in the tool list.
     listing: fn() -> Tool,
+    /// Reads the arguments, runs the use case and renders its answer.
     call: for<'a> fn(&'a App, &'a Context, Result<ConnectionScope, Error>, JsonObject) -> CallFuture<'a>,
 }
 
 impl ToolEntry {
+    /// Returns the entry of a use case.
     const fn new<C: ToolCall + 'static>(set: ToolSet) -> Self {
         Self {
             name: C::NAME,
@@ -127,6 +137,7 @@ impl ToolEntry {
         }
     }
 
+    /// Returns whether a server with this set offers the tool.
     fn is_in(&self, set: ToolSet) -> bool {
         set == ToolSet::All || self.set == ToolSet::Core
     }
@@ -165,6 +176,7 @@ pub fn listed(set: ToolSet) -> &'static [Tool] {
     }
 }
 
+/// Makes a tool's entry in the tool list.
 fn listing<C: ToolCall>() -> Tool {
     let mut tool = Tool::new(Cow::Borrowed(C::NAME), Cow::Borrowed(C::DESCRIPTION), schema::of::<C>());
     tool.title = Some(C::TITLE.to_owned());
@@ -226,7 +238,7 @@ impl ToolAnswer {
         Self { result, task: None, withdrawn: false }
     }
 
-    /// An answer as JSON, with the same JSON as text: hosts show one or the other.
+    /// Returns an answer as JSON, with the same JSON as text: hosts show one or the other.
     fn json(answer: &impl Serialize) -> Self {
         let value = view::json(answer);
         let mut rendered = Self::text_only(value.to_string());
@@ -234,6 +246,7 @@ impl ToolAnswer {
         rendered
     }
 
+    /// Returns a failure as the model reads it. A mistake in the arguments names the tool.
     fn failed(tool: &'static str, error: &Error) -> Self {
         let text = match error {
             Error::BadArguments(mistake) => format!("{}: {tool}: {mistake}", error.code()),

@@ -117,7 +117,9 @@ struct DiscoveryMeta {
 
 #[derive(Serialize)]
 struct DiscoveryCount {
+    /// The number of rows in the answer.
     shown: usize,
+    /// The number of matches beyond the limit.
     omitted: usize,
 }
 
@@ -135,11 +137,11 @@ impl ToolCall for DiscoverCapabilities {
 
     fn render(&self, _app: &App, _context: &Context, answer: DiscoveryAnswer) -> ToolAnswer {
         if self.typed {
-            let recommendation = answer.found.decide();
+            let recommendation = answer.result.decide();
             let meta = DiscoveryMeta::new(recommendation.options.len(), recommendation.omitted);
             return ToolAnswer::json(&DiscoveryDecision::new(&recommendation, &answer)).with_meta(&meta);
         }
-        let meta = DiscoveryMeta::new(answer.found.rows.len(), answer.found.omitted);
+        let meta = DiscoveryMeta::new(answer.result.rows.len(), answer.result.omitted);
         ToolAnswer::text_only(text::discovered(&answer)).with_meta(&meta)
     }
 }

@@ -28,8 +28,10 @@ pub struct ForkRequest {
 /// The new session.
 #[derive(Debug, Clone)]
 pub struct ForkedSession {
+    /// The slot that the caller got for the fork.
     pub slot: Slot,
     pub session: LogicalSessionId,
+    /// The heap that the fork's first script starts from.
     pub head: Option<Digest>,
 }
 
@@ -49,12 +51,13 @@ impl Service {
             }
             let head = self.head_at(caller, parent, request.at).await?;
             let id = self.new_logical_id();
+            // The assignment holds the connection's turn, so it lives until the commit.
             let mut assigned = self.slot_batch(caller, id).await?;
-            let (slot, batch) = (assigned.slot, std::mem::take(&mut assigned.batch));
-            let batch = self.fork_batch(caller, parent, id, &request.intent, batch).await?;
-            let batch = self.fork_heap(caller, parent, id, head, batch).await?;
+            let batch = std::mem::take(&mut assigned.batch);
+            let batch = self.add_session_rows(caller, parent, id, &request.intent, batch).await?;
+            let batch = self.add_js_session_row(caller, parent, id, head, batch).await?;
             if self.try_commit(batch).await?.is_some() {
-                return Ok(ForkedSession { slot, session: id, head });
+                return Ok(ForkedSession { slot: assigned.slot, session: id, head });
             }
         }
         Err(Error::Busy)
@@ -95,7 +98,7 @@ impl Service {
     }
 
     /// Adds the fork's rows for its intent, its logical session and its execute session.
-    async fn fork_batch(
+    async fn add_session_rows(
         &self,
         caller: &Caller,
         parent: LogicalSessionId,
@@ -104,22 +107,31 @@ impl Service {
         mut batch: Batch,
     ) -> Result<Batch, Error> {
         let key = |table, id: String| Key::new(&caller.tenant, table, id);
-        let missing = || Error::NoSession(parent.to_string());
-        let from = self.logical(caller, parent).await?.ok_or_else(missing)?.row;
+        let from = self.logical(caller, parent).await?.ok_or_else(|| Error::NoSession(parent.to_string()))?.row;
         let mut execute = None;
         if let Some(binding) = &from.execute
             && let Some(symbols) = self.execute(caller, binding).await?
         {
-            let own = ExecuteBinding { session_id: self.new_execute_id(), ..binding.clone() };
+            // The fork has the same symbols under an address of its own, so that a wave of one does not change the other.
+            let binding = ExecuteBinding { session_id: self.new_execute_id(), ..binding.clone() };
+            let execute_key = key(Table::ExecuteSession, binding.session_id.to_string());
             let row = ExecuteRow { logical_session: id, ..symbols.row };
-            batch =
-                batch.put(key(Table::ExecuteSession, own.session_id.to_string()), rows::write(&row), Expect::Absent);
-            execute = Some(own);
+            batch = batch.put(execute_key, rows::write(&row), Expect::Absent);
+            execute = Some(binding);
         }
-        let forked = Some(ForkedFrom { session: parent, runs: from.runs, pages: from.pages });
-        let (intent_row, created) = (IntentRow { logical_session: id }, self.now());
-        let (intent_text, used, name, fenced) = (intent.to_owned(), created, None, true);
-        let row = LogicalRow { intent: intent_text, created, used, name, execute, forked, fenced, ..from };
+        let now = self.now();
+        // The counters go on from those of the parent, so that a number means one run in both sessions.
+        let row = LogicalRow {
+            intent: intent.to_owned(),
+            created: now,
+            used: now,
+            name: None,
+            execute,
+            forked: Some(ForkedFrom { session: parent, runs: from.runs, pages: from.pages }),
+            fenced: true,
+            ..from
+        };
+        let intent_row = IntentRow { logical_session: id };
         Ok(batch.put(key(Table::Intent, intent_id(intent)), rows::write(&intent_row), Expect::Absent).put(
             key(Table::LogicalSession, id.to_string()),
             rows::write(&row),
@@ -128,7 +140,7 @@ impl Service {
     }
 
     /// Adds the fork's row for JavaScript.
-    async fn fork_heap(
+    async fn add_js_session_row(
         &self,
         caller: &Caller,
         parent: LogicalSessionId,

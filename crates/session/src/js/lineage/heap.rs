@@ -15,25 +15,32 @@ use crate::engine::view::{ChangedGlobal, GlobalSummary, HeapDiff, HeapInfo, Tags
 use crate::error::Error;
 use crate::error::JsError;
 use crate::js::heaps::{engine_error, parse_key};
-use crate::js::tags::check;
+use crate::js::tags::check_tags;
 use crate::load::Versioned;
 use crate::rows;
 use crate::service::Service;
 
 /// The most ancestors that an answer lists.
 const MAX_ANCESTORS: usize = 20;
+/// The name and version of the file format.
 const FORMAT: &str = "tokamak-heap/1";
-/// Attempts to load a heap, since the engine may evict it at once.
-const TRIES: usize = 3;
+/// The attempts to load a heap, since the engine may evict it at once.
+const LOAD_TRIES: usize = 3;
 
 /// The first line of a heap file. The engine's program and the object follow it.
 #[derive(Debug, Serialize, Deserialize)]
 struct FileHead {
+    /// Always `FORMAT`.
     format: String,
+    /// The key of the heap.
     heap: Digest,
+    /// The engine that made the heap and can read it.
     engine: Digest,
+    /// The size of the heap's memory when it is loaded.
     memory_bytes: u64,
+    /// The length of the engine's program, which follows this line.
     guest_bytes: usize,
+    /// The length of the heap's object, which follows the program.
     object_bytes: usize,
 }
 
@@ -59,12 +66,16 @@ impl Service {
         row: &HeapRow,
         relation: impl Fn(&HeapRow) -> Option<Digest> + Send,
     ) -> Result<Vec<Digest>, Error> {
-        let (mut found, mut at) = (Vec::new(), relation(row));
-        while let Some(next) = at.filter(|next| found.len() < MAX_ANCESTORS && *next != key && !found.contains(next)) {
-            found.push(next);
-            at = self.stored_heap(&caller.tenant, next).await?.and_then(|stored| relation(&stored.row));
+        let mut ancestors: Vec<Digest> = Vec::new();
+        let mut next = relation(row);
+        while let Some(ancestor) = next {
+            if ancestors.len() >= MAX_ANCESTORS || ancestor == key || ancestors.contains(&ancestor) {
+                break;
+            }
+            ancestors.push(ancestor);
+            next = self.stored_heap(&caller.tenant, ancestor).await?.and_then(|stored| relation(&stored.row));
         }
-        Ok(found)
+        Ok(ancestors)
     }
 
     /// Returns heaps in the order of their keys, after a given one.
@@ -91,28 +102,33 @@ impl Service {
     }
 
     /// Compares the globals of two heaps.
-    pub async fn diff_heaps(&self, caller: &Caller, a: &str, b: &str) -> Result<HeapDiff, Error> {
+    pub async fn diff_heaps(&self, caller: &Caller, before: &str, after: &str) -> Result<HeapDiff, Error> {
         self.js()?;
-        let (a, b) = (parse_key(a)?, parse_key(b)?);
-        let (size_a, before) = self.globals_of(&caller.tenant, a).await?;
-        let (size_b, after) = self.globals_of(&caller.tenant, b).await?;
+        let before_key = parse_key(before)?;
+        let after_key = parse_key(after)?;
+        let (before_bytes, before) = self.globals_of(&caller.tenant, before_key).await?;
+        let (after_bytes, after) = self.globals_of(&caller.tenant, after_key).await?;
         let mut diff = HeapDiff {
             added: Vec::new(),
             removed: Vec::new(),
             changed: Vec::new(),
             unchanged: 0,
-            memory_bytes: [size_a, size_b],
+            memory_bytes: [before_bytes, after_bytes],
         };
-        for (name, now) in &after {
+        for (name, new) in &after {
             match before.get(name) {
-                None => diff.added.push(summary(now)),
-                Some(then) if then.digest == now.digest && then.kind == now.kind => diff.unchanged += 1,
-                Some(then) => {
-                    diff.changed.push(ChangedGlobal { name: name.clone(), before: summary(then), after: summary(now) });
+                None => diff.added.push(summary(new)),
+                Some(old) if old.digest == new.digest && old.kind == new.kind => diff.unchanged += 1,
+                Some(old) => {
+                    diff.changed.push(ChangedGlobal { name: name.clone(), before: summary(old), after: summary(new) });
                 }
             }
         }
-        diff.removed = before.iter().filter(|(name, _)| !after.contains_key(*name)).map(|(_, g)| summary(g)).collect();
+        for (name, old) in &before {
+            if !after.contains_key(name) {
+                diff.removed.push(summary(old));
+            }
+        }
         Ok(diff)
     }
 
@@ -120,7 +136,7 @@ impl Service {
     async fn globals_of(&self, tenant: &TenantId, key: Digest) -> Result<(u64, BTreeMap<String, Global>), Error> {
         let stored = self.stored_heap(tenant, key).await?.ok_or(JsError::NoHeap(key))?;
         let scripts = &self.js()?.scripts;
-        for _ in 0..TRIES {
+        for _ in 0..LOAD_TRIES {
             match scripts.globals(key).await {
                 Ok(found) => {
                     let globals = found.into_iter().map(|global| (global.name.clone(), global)).collect();
@@ -145,12 +161,13 @@ impl Service {
     pub async fn export_heap(&self, caller: &Caller, heap: &str) -> Result<Vec<u8>, Error> {
         let key = parse_key(heap)?;
         let stored = self.stored_heap(&caller.tenant, key).await?.ok_or(JsError::NoHeap(key))?;
-        let (engine, scripts) = (stored.row.engine, &self.js()?.scripts);
+        let engine = stored.row.engine;
+        let scripts = &self.js()?.scripts;
         let mut object = None;
-        for _ in 0..TRIES {
+        for _ in 0..LOAD_TRIES {
             match scripts.standalone_object(key).await {
-                Ok(whole) => {
-                    object = Some(whole);
+                Ok(standalone) => {
+                    object = Some(standalone);
                     break;
                 }
                 Err(error) => self.load_missing(&caller.tenant, error).await?,
@@ -182,10 +199,11 @@ impl Service {
     /// Imports a file that [`Service::export_heap`] wrote and returns the heap's key. Only the given tags refer to
     /// the heap.
     pub async fn import_heap(&self, caller: &Caller, file: &[u8], tags: &Tags) -> Result<Digest, Error> {
-        check(tags)?;
+        check_tags(tags)?;
         self.check_heap_room(&caller.tenant).await?;
         let scripts = &self.js()?.scripts;
-        let (head, guest, object) = parts(file)?;
+        let (head, guest, object) = split_file(file)?;
+        // A file of this server's own engine needs no second copy of the program.
         if head.engine != scripts.engine() {
             let admitted = scripts.admit_engine(guest.to_vec()).await;
             if admitted.map_err(|_| JsError::NotAHeap("its engine is damaged"))? != head.engine {
@@ -197,20 +215,21 @@ impl Service {
             self.ports.store.commit(Batch::default().put(key, row, ports::store::Expect::Any)).await?;
         }
         self.store_engine(&caller.tenant).await?;
-        let frame = scripts.header(object).map_err(|_| JsError::NotAHeap("its object is damaged"))?;
-        if frame.parent.is_some() {
+        let header = scripts.header(object).map_err(|_| JsError::NotAHeap("its object is damaged"))?;
+        if header.parent.is_some() {
             return Err(JsError::NotAHeap("its object needs another heap").into());
         }
-        if frame.memory_bytes != head.memory_bytes {
+        if header.memory_bytes != head.memory_bytes {
             return Err(JsError::NotAHeap("its memory size does not match its header").into());
         }
+        // The engine computes the digest of the memory and refuses an object that is not the heap of this key.
         scripts.admit(head.heap, vec![object.to_vec()]).await.map_err(engine_error)?;
         let heap = Heap {
             key: head.heap,
             parent: None,
             engine: head.engine,
             object: object.into(),
-            memory_bytes: frame.memory_bytes,
+            memory_bytes: header.memory_bytes,
             links: 1,
         };
         self.store_imported(&caller.tenant, &heap, tags).await?;
@@ -219,16 +238,16 @@ impl Service {
 
     /// Stores the heap and adds the tags to those that it may already have.
     async fn store_imported(&self, tenant: &TenantId, heap: &Heap, tags: &Tags) -> Result<(), Error> {
-        let at = tags_key(tenant, heap.key);
+        let tags_key = tags_key(tenant, heap.key);
         for _ in 0..commit::TRIES {
             let writes = self.heap_write(tenant, heap, None, true).await?.write.into_iter().collect();
             let mut batch = Batch { writes };
-            let found: Option<Versioned<Tags>> = self.fetch(&at).await?;
+            let found: Option<Versioned<Tags>> = self.fetch(&tags_key).await?;
             let (mut all, version) = found.map_or_else(Default::default, |found| (found.row, found.version));
             all.extend(tags.clone());
-            check(&all)?;
+            check_tags(&all)?;
             if !all.is_empty() {
-                batch = batch.put(at.clone(), rows::write(&all), commit::unchanged(version));
+                batch = batch.put(tags_key.clone(), rows::write(&all), commit::unchanged(version));
             }
             if self.try_commit(batch).await?.is_some() {
                 return Ok(());
@@ -239,7 +258,7 @@ impl Service {
 }
 
 /// Splits a heap file into its header, engine and object.
-fn parts(file: &[u8]) -> Result<(FileHead, &[u8], &[u8]), JsError> {
+fn split_file(file: &[u8]) -> Result<(FileHead, &[u8], &[u8]), JsError> {
     let end =
         file.iter().take(4096).position(|byte| *byte == b'\n').ok_or(JsError::NotAHeap("its first line is missing"))?;
     let head: FileHead =
@@ -252,6 +271,7 @@ fn parts(file: &[u8]) -> Result<(FileHead, &[u8], &[u8]), JsError> {
     Ok((head, guest, object))
 }
 
+/// Returns the properties that the heap's row holds. The caller adds ancestors and tags.
 fn heap_info_of(heap: Digest, row: &HeapRow) -> HeapInfo {
     HeapInfo {
         heap,
@@ -266,6 +286,7 @@ fn heap_info_of(heap: Digest, row: &HeapRow) -> HeapInfo {
     }
 }
 
+/// Returns a global without its digest.
 fn summary(global: &Global) -> GlobalSummary {
     let Global { name, kind, preview, size, .. } = global.clone();
     GlobalSummary { name, kind, preview, size }

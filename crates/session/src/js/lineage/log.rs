@@ -14,13 +14,17 @@ use crate::load::Versioned;
 use crate::rows;
 use crate::service::Service;
 
+/// The number of rows that one scan reads.
 const PAGE: usize = 500;
 
 /// The history of a session, for drawing it.
 #[derive(Debug, Clone)]
 pub struct Lineage {
+    /// The name of the session.
     pub session: String,
+    /// All entries of its log, the oldest first.
     pub nodes: Vec<LineageNode>,
+    /// The heap that the next script starts from.
     pub head: Option<Digest>,
     /// The session it was forked from, and the number of entries that session had.
     pub forked: Option<(String, u64)>,
@@ -54,10 +58,11 @@ impl Service {
     pub async fn session_lineage(&self, caller: &Caller, session: &SessionTarget) -> Result<Lineage, Error> {
         let (name, found) = self.find_js_session(caller, session).await?;
         let entries = self.entries_of(caller, &name).await?;
+        // Several entries may have produced the same heap. The latest one before the entry is its predecessor.
         let previous = |entry: &LogEntry| {
-            let before = entries.iter().take_while(|other| other.index < entry.index);
-            let stood_on = entry.input_heap?;
-            before.filter(|other| other.output_heap == stood_on).last().map(|other| other.index)
+            let earlier = entries.iter().take_while(|other| other.index < entry.index);
+            let input_heap = entry.input_heap?;
+            earlier.filter(|other| other.output_heap == input_heap).last().map(|other| other.index)
         };
         let nodes =
             entries.iter().map(|entry| LineageNode { entry: entry.clone(), previous: previous(entry) }).collect();
@@ -69,32 +74,31 @@ impl Service {
     pub async fn rewind_session(&self, caller: &Caller, session: &str, index: u64) -> Result<LogEntry, Error> {
         let target = SessionTarget::Logical(session.to_owned());
         for _ in 0..TRIES {
-            let (name, found) = self.find_js_session(caller, &target).await?;
-            let Versioned { row, version } = found;
+            let (name, Versioned { row, version }) = self.find_js_session(caller, &target).await?;
+            // A run that has not ended would move the head away again.
             if !row.waiting.is_empty() {
                 return Err(JsError::UnderWay.into());
             }
-            let entry_back = self.entry(caller, &name, index).await?;
-            let entry_back = entry_back.ok_or(JsError::NoEntry { index, entries: row.entries })?;
-            self.retain_heap(&caller.tenant, entry_back.output_heap)
-                .await?
-                .ok_or(JsError::NoHeap(entry_back.output_heap))?;
+            let target_entry = self.entry(caller, &name, index).await?;
+            let heap = target_entry.ok_or(JsError::NoEntry { index, entries: row.entries })?.output_heap;
+            // The heap may be condemned, since only young entries keep theirs.
+            self.retain_heap(&caller.tenant, heap).await?.ok_or(JsError::NoHeap(heap))?;
             let entry = LogRow {
                 input_heap: row.head,
-                output_heap: entry_back.output_heap,
+                output_heap: heap,
                 code: String::new(),
                 timestamp: self.now(),
                 execution: None,
                 rewound_to: Some(index),
                 gone: false,
             };
-            let at = row.entries;
-            let next = JsSessionRow { head: Some(entry_back.output_heap), entries: at + 1, used: self.now(), ..row };
+            let new_index = row.entries;
+            let next = JsSessionRow { head: Some(heap), entries: new_index + 1, used: self.now(), ..row };
             let batch = Batch::default()
                 .put(session_key(&caller.tenant, &name), rows::write(&next), unchanged(version))
-                .put(log_key(&caller.tenant, &name, at), rows::write(&entry), Expect::Absent);
+                .put(log_key(&caller.tenant, &name, new_index), rows::write(&entry), Expect::Absent);
             if self.try_commit(batch).await?.is_some() {
-                return Ok(log_entry(at, entry));
+                return Ok(log_entry(new_index, entry));
             }
         }
         Err(Error::Busy)
@@ -123,8 +127,10 @@ impl Service {
         Ok(found.map(|found| log_entry(index, found.row)))
     }
 
+    /// Returns all entries of a log, the oldest first.
     async fn entries_of(&self, caller: &Caller, name: &SessionName) -> Result<Vec<LogEntry>, Error> {
-        let (mut entries, mut after) = (Vec::new(), None);
+        let mut entries = Vec::new();
+        let mut after = None;
         loop {
             let range = Range {
                 tenant: caller.tenant.clone(),

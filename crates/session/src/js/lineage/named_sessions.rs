@@ -14,15 +14,18 @@ use crate::load::Versioned;
 use crate::rows;
 use crate::service::Service;
 
+/// The number of rows that one scan reads.
 const PAGE: usize = 500;
 
 /// A session that has a name instead of an intent.
 #[derive(Debug, Clone, Serialize)]
 pub struct NamedSession {
     pub name: String,
+    /// When a call last changed it.
     pub used: Timestamp,
     /// The number of entries in its log.
     pub js_entries: u64,
+    /// The heap that the next script starts from.
     pub head: Option<Digest>,
 }
 
@@ -30,14 +33,16 @@ impl Service {
     /// Resolves a reference that a person wrote: a logical session by slot, id or intent, or else a session of that
     /// name.
     pub async fn session_target(&self, caller: &Caller, reference: &str) -> Result<SessionTarget, Error> {
-        let by_name = || SessionTarget::Named(reference.to_owned());
         match self.session_id(caller, reference).await {
             Ok(id) => Ok(SessionTarget::Logical(id.to_string())),
-            Err(Error::BadRef(_)) => Ok(by_name()),
+            Err(Error::BadRef(_)) => Ok(SessionTarget::Named(reference.to_owned())),
             // A text that looks like a slot or an id is a name only if a session of that name exists.
             Err(error @ (Error::UnknownSlot { .. } | Error::NoSession(_))) => {
                 let key = session_key(&caller.tenant, &SessionName::Named(reference.to_owned()));
-                if self.ports.store.get(&key).await?.is_some() { Ok(by_name()) } else { Err(error) }
+                match self.ports.store.get(&key).await? {
+                    Some(_) => Ok(SessionTarget::Named(reference.to_owned())),
+                    None => Err(error),
+                }
             }
             Err(error) => Err(error),
         }
@@ -45,29 +50,35 @@ impl Service {
 
     /// Returns all named sessions, the last used first.
     pub async fn named_sessions(&self, caller: &Caller) -> Result<Vec<NamedSession>, Error> {
-        let shown = |row: JsSessionRow| match row.name {
-            SessionName::Named(name) => {
-                Some(NamedSession { name, used: row.used, js_entries: row.entries, head: row.head })
+        let mut sessions = Vec::new();
+        for row in self.js_session_rows(caller).await? {
+            if let SessionName::Named(name) = row.name {
+                sessions.push(NamedSession { name, used: row.used, js_entries: row.entries, head: row.head });
             }
-            SessionName::Logical(_) => None,
-        };
-        let mut found: Vec<_> = self.js_session_rows(caller).await?.into_iter().filter_map(shown).collect();
-        found.sort_by_key(|session| std::cmp::Reverse(session.used));
-        Ok(found)
+        }
+        sessions.sort_by_key(|session| std::cmp::Reverse(session.used));
+        Ok(sessions)
     }
 
+    /// Returns the rows of all sessions with JavaScript, logical and named ones.
     pub(super) async fn js_session_rows(&self, caller: &Caller) -> Result<Vec<JsSessionRow>, Error> {
-        let (mut found, mut after) = (Vec::new(), None);
+        let mut sessions = Vec::new();
+        let mut after = None;
         loop {
-            let (tenant, prefix) = (caller.tenant.clone(), String::new());
-            let range = Range { tenant, table: Table::JsSession, prefix, after: after.take(), limit: PAGE };
+            let range = Range {
+                tenant: caller.tenant.clone(),
+                table: Table::JsSession,
+                prefix: String::new(),
+                after: after.take(),
+                limit: PAGE,
+            };
             let page = self.ports.store.scan(&range).await?;
             for (id, row) in &page {
-                found.push(rows::read(id, &row.value)?);
+                sessions.push(rows::read(id, &row.value)?);
             }
             match page.last() {
                 Some((last, _)) if page.len() == PAGE => after = Some(last.clone()),
-                _ => return Ok(found),
+                _ => return Ok(sessions),
             }
         }
     }
@@ -84,14 +95,21 @@ impl Service {
                 return Err(JsError::UnderWay.into());
             }
             let mut batch = Batch::default().delete(key.clone(), Expect::Version(found.version));
-            let (mut after, prefix) = (None, format!("{}/", key.id));
+            let mut after = None;
             loop {
-                let (tenant, table, prefix) = (caller.tenant.clone(), Table::SessionLog, prefix.clone());
-                let page = self.ports.store.scan(&Range { tenant, table, prefix, after, limit: PAGE }).await?;
+                let range = Range {
+                    tenant: caller.tenant.clone(),
+                    table: Table::SessionLog,
+                    prefix: format!("{}/", key.id),
+                    after,
+                    limit: PAGE,
+                };
+                let page = self.ports.store.scan(&range).await?;
                 let Some((last, _)) = page.last() else { break };
                 after = Some(last.clone());
                 for (id, row) in page {
-                    batch = batch.delete(Key::new(&caller.tenant, table, id), Expect::Version(row.version));
+                    let entry_key = Key::new(&caller.tenant, Table::SessionLog, id);
+                    batch = batch.delete(entry_key, Expect::Version(row.version));
                 }
             }
             if self.try_commit(batch).await?.is_some() {

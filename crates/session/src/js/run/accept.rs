@@ -241,5 +241,5 @@ fn check(settings: &JsSettings, asked: &RunJsRequest) -> Result<(), Error> {
         }
     }
     let none = BTreeMap::new();
-    Ok(crate::js::tags::check(asked.tags.as_ref().unwrap_or(&none))?)
+    Ok(crate::js::tags::check_tags(asked.tags.as_ref().unwrap_or(&none))?)
 }

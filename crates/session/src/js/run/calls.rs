@@ -311,7 +311,9 @@ impl CallContext {
             let found: Versioned<ClaimRow> = self.service.fetch(&key).await?.ok_or_else(missing)?;
             match found.row.state {
                 Claim::Done(number) => return self.service.replay(caller, session, number).await,
-                Claim::Claimed(run) if self.service.lives.get(run).is_none() && self.service.has_died(&found.row) => {
+                Claim::Claimed(run)
+                    if self.service.live_runs.get(run).is_none() && self.service.has_died(&found.row) =>
+                {
                     let operation = found.row.operation;
                     let live = self.take_over_claim(session, (key.clone(), found)).await?;
                     drop(turn);
@@ -334,7 +336,7 @@ impl CallContext {
 async fn wait_for_end(live: &LiveRun) -> Result<Arc<RunResult>, Error> {
     // If this task is dropped, the program is stopped as well.
     let guard = live.stop_on_drop();
-    let ended = live.ended().await;
+    let ended = live.wait_for_end().await;
     guard.disarm();
     ended
 }

@@ -520,7 +520,7 @@ impl ScriptRun {
                 let from = self.at.row.input_heap;
                 self.service.store_engine_for_run(&self.tenant, &self.at.row).await?;
                 let new = self.service.heap_write(&self.tenant, heap, from, tried > 1).await?;
-                stored = Some(new.of(heap.key));
+                stored = Some(new.committed(heap.key));
                 batch.writes.extend(new.write);
             }
             batch.writes.extend(others.iter().cloned());

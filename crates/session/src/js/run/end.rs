@@ -135,7 +135,7 @@ impl Service {
         self.store_engine_for_run(tenant, at).await?;
         let new = self.heap_write(tenant, heap, run.input_heap, look).await?;
         let tags = run.tags.as_ref().map(|tags| tag_write(tenant, heap.key, tags));
-        let stored = new.of(heap.key);
+        let stored = new.committed(heap.key);
         Ok((new.write.into_iter().chain(tags).collect(), Some(stored)))
     }
 

@@ -239,7 +239,7 @@ impl ScriptRun {
         // The same heap may already be stored. It is looked up only after the write conflicts.
         for look in [false, true] {
             let heap = self.service.heap_write(tenant, &stepped.heap, next.input_heap, look).await?;
-            let (mut all, stored) = (batch.clone(), heap.of(stepped.heap.key));
+            let (mut all, stored) = (batch.clone(), heap.committed(stepped.heap.key));
             all.writes.extend(heap.write);
             match self.service.ports.store.commit(all).await {
                 Ok(()) => {}
