@@ -180,7 +180,7 @@ impl Paging {
 
     /// Returns the names and values of the parameters that request a page. The caller puts them into the part of the
     /// request that `Paging::location` names.
-    pub(crate) fn params(&self, page: &PageRequest) -> Vec<(&str, Value)> {
+    pub(crate) fn page_params(&self, page: &PageRequest) -> Vec<(&str, Value)> {
         let mut params = Vec::with_capacity(2);
         match (&self.form, &page.at) {
             (PagingForm::Page { send, from }, _) => {

@@ -35,7 +35,7 @@ pub(crate) enum NextStep<'p> {
 impl DataPath {
     /// Returns the value at the path. A path with `[]` returns a new array of all values at the path.
     pub fn find<'a>(&self, value: &'a Value) -> Option<Cow<'a, Value>> {
-        walk(&self.0, value)
+        follow_steps(&self.0, value)
     }
 
     /// Moves the value at the path out of `value` and leaves `null` there. A path with `[]` returns `None`, because
@@ -51,7 +51,7 @@ impl DataPath {
 
     /// Returns the names of a path that walks down objects only. Returns `None` if a step may select an item of an
     /// array.
-    pub(crate) fn members(&self) -> Option<Vec<&str>> {
+    pub(crate) fn object_member_names(&self) -> Option<Vec<&str>> {
         let members = self.0.iter().map(|step| match step {
             PathStep::Name(name) if !is_number(name) => Some(name.as_str()),
             _ => None,
@@ -82,7 +82,7 @@ impl DataPath {
     }
 }
 
-fn walk<'a>(steps: &[PathStep], value: &'a Value) -> Option<Cow<'a, Value>> {
+fn follow_steps<'a>(steps: &[PathStep], value: &'a Value) -> Option<Cow<'a, Value>> {
     let mut current = value;
     for (n, step) in steps.iter().enumerate() {
         current = match (step, current) {
@@ -90,7 +90,7 @@ fn walk<'a>(steps: &[PathStep], value: &'a Value) -> Option<Cow<'a, Value>> {
             (PathStep::Name(name), Value::Array(items)) => items.get(name.parse::<usize>().ok()?)?,
             (PathStep::Each, Value::Array(items)) => {
                 let rest = &steps[n + 1..];
-                let values = items.iter().filter_map(|item| walk(rest, item)).map(Cow::into_owned);
+                let values = items.iter().filter_map(|item| follow_steps(rest, item)).map(Cow::into_owned);
                 return Some(Cow::Owned(Value::Array(values.collect())));
             }
             _ => return None,
@@ -99,7 +99,7 @@ fn walk<'a>(steps: &[PathStep], value: &'a Value) -> Option<Cow<'a, Value>> {
     Some(Cow::Borrowed(current))
 }
 
-/// Returns whether `walk` would read this name as the number of an item in an array.
+/// Returns whether `follow_steps` would read this name as the number of an item in an array.
 fn is_number(name: &str) -> bool {
     name.parse::<usize>().is_ok()
 }

@@ -80,7 +80,7 @@ impl Permissions {
         }
         remove_unfollowable_relations(&mut view);
         remove_dangling_names(&mut view);
-        view.hidden_entities = entities_to_hide(catalog, &view);
+        view.hidden_entities = find_entities_to_hide(catalog, &view);
         Some(Arc::new(view))
     }
 }
@@ -128,7 +128,7 @@ fn remove_dangling_names(view: &mut Catalog) {
 
 /// Returns the entities that a program can reach in the whole catalog and cannot reach in the view. They stay in the
 /// model, because fields that refer to them are decoded with their key. A caller cannot seed or discover them.
-fn entities_to_hide(whole: &Catalog, view: &Catalog) -> Vec<String> {
+fn find_entities_to_hide(whole: &Catalog, view: &Catalog) -> Vec<String> {
     let is_reachable = |catalog: &Catalog, name: &str| {
         catalog.capabilities.values().any(|c| c.entity == name)
             || catalog.entities.values().any(|e| e.relations.values().any(|r| r.target == name))

@@ -85,7 +85,7 @@ impl Template {
 
     /// Returns the holes directly between two quotes, as in `project = "{project}"`. A text with such a hole is in a
     /// query language of the API.
-    pub fn quoted(&self) -> impl Iterator<Item = &Hole> {
+    pub fn holes_between_quotes(&self) -> impl Iterator<Item = &Hole> {
         const QUOTES: [char; 2] = ['"', '\''];
         self.pieces.iter().enumerate().filter_map(|(index, piece)| {
             let before = index.checked_sub(1).and_then(|n| self.pieces.get(n));
@@ -243,7 +243,9 @@ mod tests {
 
     #[test]
     fn holes_between_quotes_are_recognised() {
-        let quoted = |text: &str| Template::parse(text).unwrap().quoted().map(ToString::to_string).collect::<Vec<_>>();
+        let quoted = |text: &str| {
+            Template::parse(text).unwrap().holes_between_quotes().map(ToString::to_string).collect::<Vec<_>>()
+        };
         assert_eq!(quoted("project = \"{project}\" AND {rest}"), ["{project}"]);
         assert_eq!(quoted("name = '{a.b}'"), ["{a.b}"]);
         assert!(quoted("{a}\"{b} \"{c}").is_empty());

@@ -34,7 +34,7 @@ pub(super) fn make_body(
         .filter_map(|(name, shape)| Some((name.clone(), body::fill_value(values, shape)?)))
         .collect();
     if let (Some(paging), Some(page)) = (&values.capability.paging, input.page) {
-        for (name, value) in paging.params(page) {
+        for (name, value) in paging.page_params(page) {
             variables.insert(name.to_owned(), value);
         }
     }

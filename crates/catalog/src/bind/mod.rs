@@ -119,7 +119,7 @@ fn bind_http(
                 query.clone_from(page_query);
             }
             _ => {
-                for (name, value) in paging.params(page) {
+                for (name, value) in paging.page_params(page) {
                     match paging.location {
                         PageParamLocation::Query => query.push((name.to_owned(), plain_text(&value))),
                         PageParamLocation::Body | PageParamLocation::Variable => {
@@ -223,7 +223,7 @@ impl<'a> CallValues<'a> {
     /// Refuses a value that could end the quotes around its hole. Such a hole is in a text of a query language of the
     /// API. The escape rules of this language are unknown, so the value cannot be escaped.
     fn check_quotes(&self) -> Result<(), BindError> {
-        for hole in self.capability.transport.texts().into_iter().flat_map(Template::quoted) {
+        for hole in self.capability.transport.text_templates().into_iter().flat_map(Template::holes_between_quotes) {
             let could_end_quotes = |c: char| matches!(c, '"' | '\'' | '\\') || c.is_control();
             if self.text_value(hole).is_some_and(|text| text.contains(could_end_quotes)) {
                 return Err(BindError::Quoted { capability: self.capability.name.clone(), param: hole.param.clone() });

@@ -86,14 +86,14 @@ impl<'a> MemberPlan<'a> {
     /// Returns the plan for an item, or `None` if a path reads the item itself.
     fn new(entity: &'a Entity, embedded: &[EmbeddedLayout<'a>]) -> Option<Self> {
         let mut plan = Self::default();
-        for path in entity.fields.values().flat_map(paths).chain(embedded.iter().map(|e| e.path)) {
+        for path in entity.fields.values().flat_map(body_paths).chain(embedded.iter().map(|e| e.path)) {
             match path.step_after(&[]) {
                 Some(NextStep::Member(name)) => plan.add(name, MemberUse::Keep),
                 _ => return None,
             }
         }
         for (name, member) in &mut plan.0 {
-            if let Some(split) = Self::split(name, entity, embedded) {
+            if let Some(split) = Self::split_member(name, entity, embedded) {
                 *member = split;
             }
         }
@@ -101,14 +101,14 @@ impl<'a> MemberPlan<'a> {
     }
 
     /// Returns how the member `name` of an item can be split into values of single fields, or `None` if it must be kept whole.
-    fn split(name: &str, entity: &'a Entity, embedded: &[EmbeddedLayout<'a>]) -> Option<MemberUse<'a>> {
+    fn split_member(name: &str, entity: &'a Entity, embedded: &[EmbeddedLayout<'a>]) -> Option<MemberUse<'a>> {
         let leads_through = |path: &DataPath| path.step_after(&[name]).is_some();
         if embedded.iter().any(|e| leads_through(e.path)) {
             return None;
         }
         let mut field_paths: Vec<(usize, Vec<&'a str>)> = Vec::new();
-        for (number, field) in entity.fields.values().enumerate().filter(|(_, f)| paths(f).any(leads_through)) {
-            field_paths.push((number, only_path(field)?.members()?));
+        for (number, field) in entity.fields.values().enumerate().filter(|(_, f)| body_paths(f).any(leads_through)) {
+            field_paths.push((number, only_path(field)?.object_member_names()?));
         }
         // Two paths overlap if one of them begins with the other. The value of overlapping paths would have to be
         // moved into two fields.
@@ -117,12 +117,12 @@ impl<'a> MemberPlan<'a> {
             .iter()
             .enumerate()
             .all(|(n, (_, path))| field_paths[..n].iter().all(|(_, earlier)| !overlap(path, earlier)));
-        are_disjoint.then(|| Self::split_at(&field_paths, 1))
+        are_disjoint.then(|| Self::plan_below(&field_paths, 1))
     }
 
     /// Builds the plan below the first `depth` names, which are equal in all of `field_paths`. The caller has checked
     /// that no path begins with another path.
-    fn split_at(field_paths: &[(usize, Vec<&'a str>)], depth: usize) -> MemberUse<'a> {
+    fn plan_below(field_paths: &[(usize, Vec<&'a str>)], depth: usize) -> MemberUse<'a> {
         if let [(field, names)] = field_paths
             && names.len() == depth
         {
@@ -132,7 +132,7 @@ impl<'a> MemberPlan<'a> {
         for name in field_paths.iter().filter_map(|(_, names)| names.get(depth)) {
             let through_name: Vec<_> =
                 field_paths.iter().filter(|(_, names)| names.get(depth) == Some(name)).cloned().collect();
-            plan.add(name, Self::split_at(&through_name, depth + 1));
+            plan.add(name, Self::plan_below(&through_name, depth + 1));
         }
         MemberUse::Object(plan)
     }
@@ -169,7 +169,7 @@ fn only_path(field: &Field) -> Option<&DataPath> {
 }
 
 /// Returns every path of a field in the body of an answer.
-fn paths(field: &Field) -> impl Iterator<Item = &DataPath> {
+fn body_paths(field: &Field) -> impl Iterator<Item = &DataPath> {
     let alternatives: &[DataPath] = match &field.source {
         FieldSource::Paths(paths) => paths.as_slice(),
         FieldSource::Parts(_) | FieldSource::Header(_) => &[],

@@ -35,10 +35,10 @@ impl<'a> StreamPlan<'a> {
         let [at] = rows.at.as_slice() else { return None };
         let item = match (&rows.item, &rows.form) {
             (None, RowForm::List | RowForm::One | RowForm::Wrap(_)) => Vec::new(),
-            (Some(item), RowForm::List) => item.members().filter(|names| !names.is_empty())?,
+            (Some(item), RowForm::List) => item.object_member_names().filter(|names| !names.is_empty())?,
             _ => return None,
         };
-        let names = at.members()?;
+        let names = at.object_member_names()?;
         let mut wanted = vec![Vec::new(); names.len() + 1];
         if let Transport::Graphql(_) = capability.transport {
             if names.first() == Some(&"errors") {
@@ -87,7 +87,7 @@ pub(super) fn read(
         fields: vec![Value::Null; reader.layout.columns.len()],
         kept: Value::Null,
     };
-    let mut state = StreamState { plan, reader, form: &rows.form, rows: FoundRows::Missing, item_values };
+    let mut state = StreamState { plan, reader, form: &rows.form, rows: RowsValue::Missing, item_values };
     let mut text = serde_json::Deserializer::from_slice(&reader.input.response.body);
     let body =
         Visit(LevelVisitor { state: &mut state, depth: 0 }).deserialize(&mut text).map_err(DecodeError::NotJson)?;
@@ -96,19 +96,19 @@ pub(super) fn read(
         return Err(DecodeError::Refused(refusal));
     }
     match state.rows {
-        FoundRows::Rows(list) => match list.error {
+        RowsValue::Rows(list) => match list.error {
             Some(error) => Err(error),
             None => Ok(RowsAndBody { rows: list.rows, row_count: list.row_count, body }),
         },
-        FoundRows::Missing if rows.sparse && body.is_object() => {
+        RowsValue::Missing if rows.sparse && body.is_object() => {
             Ok(RowsAndBody { rows: Vec::new(), row_count: 0, body })
         }
-        FoundRows::Missing | FoundRows::WrongKind => Err(no_rows_error(rows)),
+        RowsValue::Missing | RowsValue::WrongKind => Err(no_rows_error(rows)),
     }
 }
 
 /// The kind of the value at the path of the rows.
-enum FoundRows {
+enum RowsValue {
     /// The answer has no value at the path, or the value is `null`.
     Missing,
     /// The value has no rows of this form: it is a number, for example.
@@ -132,7 +132,7 @@ struct StreamState<'w> {
     plan: &'w StreamPlan<'w>,
     reader: &'w RowReader<'w>,
     form: &'w RowForm,
-    rows: FoundRows,
+    rows: RowsValue,
     /// The values of the current item.
     item_values: ItemValues<'w>,
 }
@@ -157,7 +157,7 @@ impl<'de> JsonVisitor<'de> for LevelVisitor<'_, '_> {
 
     fn scalar(self, value: JsonScalar<'_>) -> Value {
         if self.is_at_rows() && !matches!(value, JsonScalar::Null) {
-            self.state.rows = FoundRows::WrongKind;
+            self.state.rows = RowsValue::WrongKind;
         }
         Value::from(value)
     }
@@ -168,7 +168,7 @@ impl<'de> JsonVisitor<'de> for LevelVisitor<'_, '_> {
             return Ok(Value::Array(Vec::new()));
         }
         if self.is_at_rows() {
-            self.state.rows = FoundRows::WrongKind;
+            self.state.rows = RowsValue::WrongKind;
         }
         SkipValue.array(items)?;
         Ok(Value::Array(Vec::new()))
@@ -180,7 +180,7 @@ impl<'de> JsonVisitor<'de> for LevelVisitor<'_, '_> {
             return Ok(Value::Object(Map::new()));
         }
         if self.is_at_rows() {
-            self.state.rows = FoundRows::WrongKind;
+            self.state.rows = RowsValue::WrongKind;
         }
         let plan = self.state.plan;
         let next_name = plan.names.get(self.depth).copied();
@@ -195,7 +195,7 @@ impl<'de> JsonVisitor<'de> for LevelVisitor<'_, '_> {
             let value = if Some(name) == next_name {
                 // If an object has two members of one name, the last member is used, so the rows of an earlier member
                 // are dropped.
-                self.state.rows = FoundRows::Missing;
+                self.state.rows = RowsValue::Missing;
                 object.next_value_seed(Visit(LevelVisitor { state: self.state, depth: self.depth + 1 }))?
             } else {
                 object.next_value()?
@@ -233,7 +233,7 @@ impl StreamState<'_> {
             }
             list.row_count += 1;
         }
-        self.rows = FoundRows::Rows(list);
+        self.rows = RowsValue::Rows(list);
         Ok(())
     }
 
@@ -244,7 +244,7 @@ impl StreamState<'_> {
             self.push_row(&mut list);
         }
         list.row_count = 1;
-        self.rows = FoundRows::Rows(list);
+        self.rows = RowsValue::Rows(list);
         Ok(())
     }
 

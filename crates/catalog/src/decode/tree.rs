@@ -28,7 +28,7 @@ pub(super) fn read(
         }
         // An item may contain no row, so counting the rows before the window needs a look at every item.
         Some(path) => {
-            let rows = rows_inside(path, select_items(&capability.rows, &body, RowWindow::ALL)?.in_window);
+            let rows = inner_rows(path, select_items(&capability.rows, &body, RowWindow::ALL)?.in_window);
             let row_count = rows.len();
             (rows.into_iter().skip(window.skip).take(window.take).collect(), row_count)
         }
@@ -81,7 +81,7 @@ fn select_items<'b>(rows: &Rows, body: &'b Value, window: RowWindow) -> Result<I
 }
 
 /// Returns the row inside each item. An item without a row, such as an edge to a deleted node, is left out.
-fn rows_inside<'b>(path: &DataPath, items: Vec<Cow<'b, Value>>) -> Vec<Cow<'b, Value>> {
+fn inner_rows<'b>(path: &DataPath, items: Vec<Cow<'b, Value>>) -> Vec<Cow<'b, Value>> {
     let rows = items.into_iter().filter_map(|item| match item {
         Cow::Borrowed(item) => path.find(item),
         Cow::Owned(item) => path.find(&item).map(|row| Cow::Owned(row.into_owned())),

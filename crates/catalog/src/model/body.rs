@@ -69,7 +69,7 @@ pub enum DocumentPiece {
 
 impl ValueTemplate {
     /// Returns the holes that are a whole JSON value, without the holes inside texts.
-    pub fn lone_holes(&self) -> Vec<&Hole> {
+    pub fn whole_value_holes(&self) -> Vec<&Hole> {
         let mut holes = Vec::new();
         self.for_each_leaf(&mut |leaf| {
             if let ValueTemplate::Hole(hole) = leaf {
@@ -91,7 +91,7 @@ impl ValueTemplate {
     }
 
     /// Returns the templates that combine text with holes.
-    pub fn texts(&self) -> Vec<&Template> {
+    pub fn text_templates(&self) -> Vec<&Template> {
         let mut templates = Vec::new();
         self.for_each_leaf(&mut |leaf| {
             if let ValueTemplate::Text(template) = leaf {
@@ -113,12 +113,12 @@ impl ValueTemplate {
 
 impl Body {
     /// Returns the templates that combine text with holes.
-    pub fn texts(&self) -> Vec<&Template> {
+    pub fn text_templates(&self) -> Vec<&Template> {
         match self {
-            Body::Json { shape, .. } | Body::Form(shape) => shape.texts(),
-            Body::Raw { value, .. } => value.texts(),
+            Body::Json { shape, .. } | Body::Form(shape) => shape.text_templates(),
+            Body::Raw { value, .. } => value.text_templates(),
             Body::Multipart(parts) => {
-                parts.iter().flat_map(|p| p.value.texts().into_iter().chain(&p.file_name)).collect()
+                parts.iter().flat_map(|p| p.value.text_templates().into_iter().chain(&p.file_name)).collect()
             }
         }
     }

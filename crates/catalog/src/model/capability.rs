@@ -125,13 +125,13 @@ pub enum Transport {
 
 impl Transport {
     /// Returns the templates outside the path that combine text with holes.
-    pub fn texts(&self) -> Vec<&Template> {
+    pub fn text_templates(&self) -> Vec<&Template> {
         match self {
             Transport::Http(http) => {
                 let pairs = http.query.iter().chain(&http.headers).map(|(_, template)| template);
-                pairs.chain(http.body.iter().flat_map(Body::texts)).collect()
+                pairs.chain(http.body.iter().flat_map(Body::text_templates)).collect()
             }
-            Transport::Graphql(graphql) => graphql.variables.values().flat_map(ValueTemplate::texts).collect(),
+            Transport::Graphql(graphql) => graphql.variables.values().flat_map(ValueTemplate::text_templates).collect(),
         }
     }
 }
@@ -299,8 +299,9 @@ impl Capability {
     /// Returns whether a program may set this parameter to `null`, which clears the value in the API. This is allowed
     /// for an optional parameter of an update, if the mapping sends the parameter as a whole JSON value.
     pub fn accepts_null(&self, param: &str) -> bool {
-        let has_hole =
-            |value: &ValueTemplate| value.lone_holes().iter().any(|hole| hole.param == param && hole.part.is_none());
+        let has_hole = |value: &ValueTemplate| {
+            value.whole_value_holes().iter().any(|hole| hole.param == param && hole.part.is_none())
+        };
         let is_optional = self.params.get(param).is_some_and(|p| !p.required);
         let is_sent_as_json = || match &self.transport {
             Transport::Http(http) => matches!(&http.body, Some(Body::Json { shape, .. }) if has_hole(shape)),

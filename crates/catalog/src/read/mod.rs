@@ -59,14 +59,14 @@ pub fn read(file: &str, text: &str) -> Result<Catalog, Box<Rejected>> {
         let message = format!("this is {} bytes long; a catalog has at most {MAX_TEXT_BYTES}", text.len());
         return Err(rejected(vec![Diagnostic::error(codes::SHAPE, Span::default(), message)]));
     }
-    let raw: raw::Catalog = serde_saphyr::from_str_with_options(text, options())
+    let raw: raw::Catalog = serde_saphyr::from_str_with_options(text, yaml_options())
         .map_err(|error| rejected(vec![yaml_errors::diagnose(text, &error)]))?;
     resolve::resolve(&raw, text).map(Catalog::seal).map_err(rejected)
 }
 
 /// Returns the limits of the YAML parser. The limits allow the largest real specifications. They refuse a few lines
 /// of aliases that would expand to millions of values.
-fn options() -> serde_saphyr::Options {
+fn yaml_options() -> serde_saphyr::Options {
     serde_saphyr::options! {
         with_snippet: false,
         strict_booleans: true,

@@ -137,23 +137,23 @@ struct PathEnd<'t> {
 impl SpanTree {
     /// Parses the text. The tree of a text that is not YAML is empty.
     pub fn new(text: &str) -> Self {
-        Self { top: serde_saphyr::from_str_with_options(text, super::options()).ok() }
+        Self { top: serde_saphyr::from_str_with_options(text, super::yaml_options()).ok() }
     }
 
     /// Returns the span of a target. If the tree is empty, returns the empty span at the beginning of the text.
     pub fn span(&self, text: &str, target: &YamlTarget) -> Span {
         let (YamlTarget::Key(path) | YamlTarget::Value(path) | YamlTarget::Word(path, _)) = target;
-        let Some(end) = self.walk(path) else { return Span::default() };
+        let Some(end) = self.follow(path) else { return Span::default() };
         match target {
             YamlTarget::Value(_) if end.complete => end.node.span,
             YamlTarget::Word(_, word) if end.complete => {
-                end.node.scalars().into_iter().find_map(|scalar| span_of_word(text, scalar, word)).unwrap_or(end.key)
+                end.node.scalars().into_iter().find_map(|scalar| find_word_span(text, scalar, word)).unwrap_or(end.key)
             }
             YamlTarget::Key(_) | YamlTarget::Value(_) | YamlTarget::Word(..) => end.key,
         }
     }
 
-    fn walk(&self, path: &YamlPathBuf) -> Option<PathEnd<'_>> {
+    fn follow(&self, path: &YamlPathBuf) -> Option<PathEnd<'_>> {
         let top = self.top.as_ref()?;
         let mut end = PathEnd { key: top.span, node: top, complete: true };
         for step in &path.0 {
@@ -191,7 +191,7 @@ impl SpanNode {
     }
 }
 
-fn span_of_word(text: &str, scalar: Span, word: &str) -> Option<Span> {
+fn find_word_span(text: &str, scalar: Span, word: &str) -> Option<Span> {
     let start = scalar.of(text).find(word)? + scalar.start as usize;
     Some(Span::new(start, start + word.len()))
 }

@@ -15,13 +15,13 @@ use crate::codes;
 /// Returns the diagnostic for an error that occurred while `text` was read.
 pub fn diagnose(text: &str, error: &Error) -> Diagnostic {
     let error = error.without_snippet();
-    let mut path = path_of_error(text);
+    let mut path = find_error_path(text);
     // The path of an unknown key ends with this key, but the message is about the map that contains the key.
     if let Error::SerdeUnknownField { field, .. } = error {
         path.pop_key(field);
     }
     let spans = SpanTree::new(text);
-    let error_span = span_of_error(text, error);
+    let error_span = find_error_span(text, error);
     let or_error_span = |span: Span| if span == Span::default() { error_span } else { span };
     let key_span = || or_error_span(spans.span(text, &YamlTarget::Key(path.clone())));
     let value_span = || or_error_span(spans.span(text, &YamlTarget::Value(path.clone())));
@@ -35,14 +35,14 @@ pub fn diagnose(text: &str, error: &Error) -> Diagnostic {
         Error::AliasError { error, .. } => diagnose_in_alias(text, error, error_span),
         Error::SerdeUnknownField { field, expected, .. } => {
             shape_mistake(inner_key_span(field), format!("{subject} has no key `{}`", shortened(field)))
-                .with_alternatives(likely_words(field, expected))
+                .with_alternatives(suggest_words(field, expected))
         }
         Error::SerdeMissingField { field, .. } => {
             shape_mistake(key_span(), format!("{subject} lacks the key `{field}`")).with_copy(example_line(field))
         }
         Error::SerdeUnknownVariant { variant, expected, .. } => {
             shape_mistake(value_span(), format!("{subject} cannot be `{}`", shortened(variant)))
-                .with_alternatives(likely_words(variant, expected))
+                .with_alternatives(suggest_words(variant, expected))
         }
         Error::SerdeInvalidType { unexpected, expected, .. }
         | Error::SerdeInvalidValue { unexpected, expected, .. } => {
@@ -106,7 +106,7 @@ fn diagnose_in_alias(text: &str, error: &Error, alias_span: Span) -> Diagnostic 
 
 /// Returns the position of an error. An error of the YAML syntax has only a line and a column, from which the byte
 /// offset is computed.
-fn span_of_error(text: &str, error: &Error) -> Span {
+fn find_error_span(text: &str, error: &Error) -> Span {
     let Some(location) = error.location() else { return Span::default() };
     if location.span().byte_offset().is_some() {
         return super::span_of(location);
@@ -123,9 +123,9 @@ fn span_of_error(text: &str, error: &Error) -> Span {
 
 /// Returns the path of the value that caused the error. The text is parsed again with a slower deserializer that
 /// tracks the path.
-fn path_of_error(text: &str) -> YamlPathBuf {
+fn find_error_path(text: &str) -> YamlPathBuf {
     let mut steps = Vec::new();
-    let read = serde_saphyr::with_deserializer_from_str_with_options(text, super::options(), |deserializer| {
+    let read = serde_saphyr::with_deserializer_from_str_with_options(text, super::yaml_options(), |deserializer| {
         serde_path_to_error::deserialize::<_, raw::Catalog>(deserializer).map(drop).map_err(|error| {
             steps = error.path().iter().filter_map(step_of_segment).collect();
             error.into_inner()
@@ -175,7 +175,7 @@ fn describe_member(entity: &str, kind: &str, name: &str) -> String {
 }
 
 /// Returns the known word that the author surely meant, or all similar known words if there is no such word.
-fn likely_words(word: &str, known: &[&'static str]) -> Vec<String> {
+fn suggest_words(word: &str, known: &[&'static str]) -> Vec<String> {
     match closest_name(word, known.iter().copied()) {
         Some(closest) => vec![closest.to_owned()],
         None => similar_names(word, known.iter().copied()),

@@ -11,7 +11,7 @@ use base::Digest;
 
 use super::name_claims::{self, Claim, ClaimResult};
 use super::report::{CatalogProblem, ProblemCause};
-use super::{CatalogChange, FileScan, FolderScan, Registry, ReloadReport, names};
+use super::{CatalogChange, FileScan, FolderScan, Registry, ReloadReport, claimed_names};
 use crate::model::Catalog;
 
 /// The catalog files of the watched folders, and the shipped catalogs. A reload makes a new set.
@@ -160,11 +160,11 @@ fn claim_problems(
     files: &BTreeMap<String, CatalogFile>,
     results: &[ClaimResult],
 ) -> Vec<CatalogProblem> {
-    let owners = name_claims::owners(results);
+    let owners = name_claims::name_owners(results);
     let paths: Vec<&String> = files.keys().collect();
     let taken_name = |catalog: &Catalog, number: usize| {
         let other_owner = |name| owners.get(name).filter(|owner| **owner != number).map(|owner| (name, *owner));
-        let (name, owner) = names(catalog).find_map(other_owner)?;
+        let (name, owner) = claimed_names(catalog).find_map(other_owner)?;
         Some(ProblemCause::Taken { name: name.clone(), by: paths.get(owner).map(|path| (*path).clone()) })
     };
     let (file_results, shipped_results) = results.split_at(files.len());

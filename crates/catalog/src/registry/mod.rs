@@ -91,7 +91,7 @@ impl Registry {
     /// Returns the first name of `catalog` that already belongs to a catalog of this registry, and the id of that
     /// catalog.
     fn owner_of_a_name<'a>(&'a self, catalog: &'a Catalog) -> Option<(&'a CatalogId, &'a CatalogId)> {
-        names(catalog).find_map(|name| {
+        claimed_names(catalog).find_map(|name| {
             let owner = self.by_id.get(name).map(|c| &c.id).or_else(|| self.aliases.get(name));
             owner.map(|owner| (name, owner))
         })
@@ -146,6 +146,6 @@ impl Registry {
 }
 
 /// Returns the names that a catalog claims: its id and its aliases.
-fn names(catalog: &Catalog) -> impl Iterator<Item = &CatalogId> {
+fn claimed_names(catalog: &Catalog) -> impl Iterator<Item = &CatalogId> {
     std::iter::once(&catalog.id).chain(&catalog.aliases)
 }

@@ -31,7 +31,7 @@ impl CatalogResolver<'_> {
             self.report_mapping(
                 written,
                 at.on_value(),
-                format!("not a GraphQL document: {}", one_line(error.message())),
+                format!("not a GraphQL document: {}", shorten_to_one_line(error.message())),
             );
             return None;
         }
@@ -212,6 +212,6 @@ fn is_filled_by_instance(written: &WrittenCapability<'_>, variable: &str) -> boo
 }
 
 /// Returns the message of the GraphQL parser on one line and shortened.
-fn one_line(text: &str) -> String {
+fn shorten_to_one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(120).collect()
 }

@@ -83,13 +83,13 @@ pub fn resolve(raw: &raw::Catalog, text: &str) -> Result<Catalog, Vec<Diagnostic
             hidden_entities: Vec::new(),
             by_entity: Default::default(),
         }),
-        (_, _, mistakes) => Err(diagnostics(mistakes, text)),
+        (_, _, mistakes) => Err(make_diagnostics(mistakes, text)),
     }
 }
 
 /// Returns the diagnostics for the mistakes, in the order of their positions. A mistake in a named type is found at
 /// each use of the type, so equal diagnostics are removed.
-fn diagnostics(mistakes: Vec<Mistake>, text: &str) -> Vec<Diagnostic> {
+fn make_diagnostics(mistakes: Vec<Mistake>, text: &str) -> Vec<Diagnostic> {
     let spans = SpanTree::new(text);
     let mut diagnostics: Vec<Diagnostic> = mistakes
         .into_iter()

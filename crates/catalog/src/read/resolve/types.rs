@@ -123,7 +123,7 @@ impl CatalogResolver<'_> {
                 let message = format!("`{name}` is a slot inside a value: it has a type, `required` and `about`");
                 self.report(Mistake::new(codes::SHAPE, slot_at.on_key(), message));
             }
-            let kind = self.resolve_type_within(&type_at(&slot_at, &slot.kind), &slot.kind, within);
+            let kind = self.resolve_type_within(&path_of_type(&slot_at, &slot.kind), &slot.kind, within);
             resolved.insert(name.clone(), types::ObjectSlot { kind, required: slot.required });
         }
         resolved
@@ -192,7 +192,7 @@ impl CatalogResolver<'_> {
 
     /// Resolves the declaration of a field.
     pub(super) fn resolve_field(&mut self, at: &YamlPath<'_>, name: &str, slot: &Declaration) -> Field {
-        let kind = self.resolve_type(&type_at(at, &slot.kind), &slot.kind);
+        let kind = self.resolve_type(&path_of_type(at, &slot.kind), &slot.kind);
         if slot.required || slot.role.is_some() || slot.list.is_some() {
             let message = format!("`{name}` is a field: `required`, `role` and `list` belong to parameters");
             self.report(Mistake::new(codes::SHAPE, at.on_key(), message));
@@ -277,7 +277,7 @@ impl CatalogResolver<'_> {
 
     /// Resolves the declaration of a parameter.
     pub(super) fn resolve_param(&mut self, at: &YamlPath<'_>, name: &str, slot: &Declaration) -> Param {
-        let kind = self.resolve_type(&type_at(at, &slot.kind), &slot.kind);
+        let kind = self.resolve_type(&path_of_type(at, &slot.kind), &slot.kind);
         if slot.path.is_some() || slot.header.is_some() || slot.show.is_some() {
             let message = format!("`{name}` is a parameter: `path`, `header` and `show` belong to fields");
             self.report(Mistake::new(codes::SHAPE, at.on_key(), message));
@@ -313,7 +313,7 @@ impl CatalogResolver<'_> {
 }
 
 /// Returns the path of the type in a declaration, for the positions of mistakes.
-fn type_at<'q>(at: &'q YamlPath<'q>, kind: &SlotType) -> YamlPath<'q> {
+fn path_of_type<'q>(at: &'q YamlPath<'q>, kind: &SlotType) -> YamlPath<'q> {
     // The short form has no key `type`. The span of a path to a missing key is the span of the scalar above, which is
     // the name of the type.
     if matches!(kind, SlotType::Named(_)) { at.key("type") } else { *at }
