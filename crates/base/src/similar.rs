@@ -6,8 +6,8 @@ pub fn similar_names<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a s
     rank_by_distance(wrong, candidates).into_iter().take(5).map(|(_, name)| name.to_owned()).collect()
 }
 
-/// Returns the candidate that the author surely meant, or `None`. At most a third of the letters (rounded up) of this candidate
-/// differ from `wrong`, and no other candidate is equally similar.
+/// Returns the candidate that the author surely meant, or `None`. The candidate differs from `wrong` in at most a
+/// third of the letters (rounded up), and no other candidate is equally similar.
 pub fn closest_name<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let ranked = rank_by_distance(wrong, candidates);
     let (best, name) = *ranked.first()?;

@@ -11,10 +11,10 @@ use crate::model::Catalog;
 #[derive(Debug, thiserror::Error)]
 pub enum PinError {
     /// The stored bytes do not have the catalog's digest.
-    #[error("pinned catalog {0} is damaged")]
+    #[error("the stored catalog {0} of a session is damaged; restore it from a backup, or open a new session")]
     Damaged(Digest),
     /// The bytes are intact, but a program version with another model wrote them.
-    #[error("pinned catalog {digest} was written in a form this version does not read")]
+    #[error("the stored catalog {digest} of a session has a form that this version cannot read; open a new session")]
     Form {
         digest: Digest,
         #[source]

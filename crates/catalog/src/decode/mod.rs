@@ -47,7 +47,9 @@ pub struct RequestedPage<'a> {
 /// The rows of an answer that the caller needs. The other rows are counted, but neither stored nor checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RowWindow {
+    /// The number of rows before the window.
     pub skip: usize,
+    /// The maximum number of rows in the window.
     pub take: usize,
 }
 
