@@ -1,6 +1,7 @@
-//! Mistakes of a program's or catalog's author as data, and their two renderings: one line for a model, a picture for a
-//! person.
-//! Invariant: a diagnostic has a stable code; code branches on the code, never on the words.
+//! Diagnostics: the mistakes in a program or a catalog as data, with two renderings: one line for a model, and the
+//! underlined text for a person.
+//! Invariant: each kind of diagnostic has a stable code. Software branches on this code, never on the text of the
+//! message.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,7 +12,7 @@ use serde::Serialize;
 use crate::edit::Edit;
 use crate::span::{LineIndex, Span};
 
-/// The stable number of a kind of mistake, such as `E0204`. Each has a page in `docs/errors/`.
+/// The stable number of a kind of mistake, such as `E0204`. Each code has a page in `docs/errors/`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Code(pub u16);
 
@@ -27,33 +28,33 @@ impl Serialize for Code {
     }
 }
 
-/// Tells whether a diagnostic refuses the text.
+/// The effect of a diagnostic on the text: refusal or a note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// The program is refused.
+    /// The text is refused.
     Error,
-    /// A correction that is certain was applied; the program is still accepted.
+    /// A correction that can only be right was applied, and the text is accepted.
     Note,
 }
 
 /// One mistake or note about a text, with a correction where one is known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Diagnostic {
-    /// The kind of mistake. Code branches on it.
+    /// The kind of mistake, by which software branches.
     pub code: Code,
     pub severity: Severity,
     /// The part of the text that the message is about.
     pub span: Span,
-    /// One sentence that uses symbols or names, as the author did.
+    /// One sentence about the mistake. The sentence writes symbols or names, whichever the author wrote.
     pub message: String,
     /// The names that are legal at this span: at most five, the most similar first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub alternatives: Vec<String>,
-    /// One line that the author may copy as it stands.
+    /// A corrected line, which the author can copy without a change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub copy: Option<String>,
-    /// Edits that would correct the text. `copy` is made from them where the whole text is known.
+    /// Edits that correct the text. The checker makes `copy` from these edits if it has the whole text.
     #[serde(skip)]
     pub fix: Vec<Edit>,
 }
@@ -77,13 +78,14 @@ impl Diagnostic {
         Self { severity: Severity::Note, ..Self::error(code, span, message) }
     }
 
-    /// Adds legal names for the span. Only the first five are kept, so the caller passes the most similar first.
+    /// Adds legal names for the span. Only the first five are stored, so the caller passes the most similar name
+    /// first.
     pub fn with_alternatives(mut self, alternatives: impl IntoIterator<Item = String>) -> Self {
         self.alternatives = alternatives.into_iter().take(5).collect();
         self
     }
 
-    /// Adds a line that the author may copy as it stands.
+    /// Adds a corrected line, which the author can copy without a change.
     pub fn with_copy(mut self, line: impl Into<String>) -> Self {
         self.copy = Some(line.into());
         self
@@ -105,21 +107,21 @@ pub fn render_for_model(text: &str, diagnostics: &[Diagnostic]) -> String {
     let index = LineIndex::new(text);
     let mut ordered: Vec<&Diagnostic> = diagnostics.iter().collect();
     ordered.sort_by_key(|diagnostic| (diagnostic.span.start, diagnostic.code));
-    let lines: Vec<String> = ordered.into_iter().map(|diagnostic| model_line(&index, diagnostic)).collect();
+    let lines: Vec<String> = ordered.into_iter().map(|diagnostic| render_model_line(&index, diagnostic)).collect();
     lines.join("\n")
 }
 
-fn model_line(index: &LineIndex<'_>, diagnostic: &Diagnostic) -> String {
+fn render_model_line(index: &LineIndex<'_>, diagnostic: &Diagnostic) -> String {
     let location = index.location(diagnostic.span.start);
     let note = if diagnostic.is_error() { "" } else { "note: " };
-    let message = clipped(&diagnostic.message, 400);
+    let message = shortened(&diagnostic.message, 400);
     let mut line = format!("{} {}:{} {note}{message}", diagnostic.code, location.line, location.column);
     if !diagnostic.alternatives.is_empty() {
-        let names: Vec<_> = diagnostic.alternatives.iter().map(|name| clipped(name, 100)).collect();
+        let names: Vec<_> = diagnostic.alternatives.iter().map(|name| shortened(name, 100)).collect();
         line.push_str("; one of: ");
         line.push_str(&names.join(" | "));
     }
-    // A longer line costs the model more to copy than to write again.
+    // A model spends fewer tokens on a new line than on a copy of a line longer than this.
     if let Some(copy) = diagnostic.copy.as_ref().filter(|copy| copy.len() <= 2_000) {
         line.push_str("; write: ");
         line.push_str(copy);
@@ -127,30 +129,32 @@ fn model_line(index: &LineIndex<'_>, diagnostic: &Diagnostic) -> String {
     line
 }
 
-/// Shortens a text to `max_chars` characters: a message may quote the author's input, which can be 60,000 letters long.
-fn clipped(text: &str, max_chars: usize) -> Cow<'_, str> {
+/// Shortens a text to `max_chars` characters. A message may quote the author's input, which can have 60,000
+/// characters.
+fn shortened(text: &str, max_chars: usize) -> Cow<'_, str> {
     match text.char_indices().nth(max_chars) {
         None => Cow::Borrowed(text),
         Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
     }
 }
 
-/// Renders the program's lines with the mistakes underlined. `name` is shown as the name of the text: a file, or
-/// `program`.
+/// Renders the lines of a text with the mistakes underlined. `name` is printed as the name of the text: a file name,
+/// or `program`.
 pub fn render_for_people(name: &str, text: &str, diagnostics: &[Diagnostic], colour: bool) -> String {
     let mut out = Vec::new();
     for diagnostic in diagnostics {
-        let report = people_report(name, text, diagnostic, colour);
-        // Writing into a `Vec` cannot fail. If the renderer refuses a span, the line for models still says everything.
+        let report = build_report(name, text, diagnostic, colour);
+        // Writing into a `Vec` cannot fail. If the renderer refuses a span, the line for models is printed instead,
+        // which has the same facts.
         if report.write((name, Source::from(text)), &mut out).is_err() {
-            out.extend_from_slice(model_line(&LineIndex::new(text), diagnostic).as_bytes());
+            out.extend_from_slice(render_model_line(&LineIndex::new(text), diagnostic).as_bytes());
             out.push(b'\n');
         }
     }
     String::from_utf8_lossy(&out).into_owned()
 }
 
-fn people_report<'a>(
+fn build_report<'a>(
     name: &'a str,
     text: &str,
     diagnostic: &Diagnostic,
@@ -195,16 +199,16 @@ mod tests {
     fn the_rendering_for_people_underlines_the_span() {
         let picture = render_for_people("program", "e1{statuz=\"open\"}", &[sample()], false);
         assert!(picture.contains("E0204") && picture.contains("statuz") && picture.contains("write:"), "{picture}");
-        assert!(!picture.contains('\u{1b}'), "no colour was asked for");
+        assert!(!picture.contains('\u{1b}'), "the caller requested no colour");
     }
 
     #[test]
     fn a_span_outside_the_text_renders_without_a_panic() {
         for span in [Span::new(0, 0), Span::new(7, 9), Span::new(1, 2), Span::new(1000, 2000)] {
-            let d = Diagnostic::error(Code(1), span, "x");
+            let diagnostic = Diagnostic::error(Code(1), span, "x");
             for text in ["", "é", "é\n\n", "abc"] {
-                assert!(render_for_model(text, std::slice::from_ref(&d)).starts_with("E0001"));
-                assert!(render_for_people("p", text, std::slice::from_ref(&d), true).contains("E0001"));
+                assert!(render_for_model(text, std::slice::from_ref(&diagnostic)).starts_with("E0001"));
+                assert!(render_for_people("p", text, std::slice::from_ref(&diagnostic), true).contains("E0001"));
             }
         }
     }

@@ -1,5 +1,5 @@
 //! SHA-256 digests, which name immutable data such as blobs, catalogs and plans.
-//! Invariant: as text, a `Digest` is 64 lowercase hex characters and is read from nothing else.
+//! Invariant: the text form of a digest is 64 lowercase hex characters. `parse` refuses any other text.
 
 use std::fmt;
 
@@ -11,9 +11,9 @@ use sha2::{Digest as _, Sha256};
 #[serde(try_from = "String", into = "String")]
 pub struct Digest([u8; 32]);
 
-/// The text is not a digest.
+/// The error of [`Digest::parse`]: the text is not the text form of a digest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("not a digest: a digest is 64 lowercase hex characters")]
+#[error("the text is not a digest; a digest is 64 lowercase hex characters")]
 pub struct DigestError;
 
 impl Digest {
@@ -22,7 +22,8 @@ impl Digest {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// Reads the text form. Upper case is refused, so that a digest has exactly one name: it is a key in storage.
+    /// Reads the text form. Upper case is refused, because digests are keys in storage, and two spellings would be
+    /// two keys.
     pub fn parse(text: &str) -> Result<Self, DigestError> {
         let hex = text.as_bytes();
         if hex.len() != 64 {
@@ -30,12 +31,12 @@ impl Digest {
         }
         let mut bytes = [0u8; 32];
         for (byte, pair) in bytes.iter_mut().zip(hex.chunks_exact(2)) {
-            *byte = nibble(pair[0])? << 4 | nibble(pair[1])?;
+            *byte = hex_digit_value(pair[0])? << 4 | hex_digit_value(pair[1])?;
         }
         Ok(Self(bytes))
     }
 
-    /// Wraps the 32 bytes that a binary format stored.
+    /// Returns the digest with these 32 bytes, which a binary format stored.
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
@@ -44,7 +45,7 @@ impl Digest {
         &self.0
     }
 
-    /// Compares in constant time, so that the duration does not reveal how many leading bytes match.
+    /// Compares two digests in constant time, so that an attacker cannot measure how many leading bytes match.
     pub fn constant_time_eq(&self, other: &Self) -> bool {
         // `black_box` keeps the compiler from ending the loop at the first difference.
         std::hint::black_box(
@@ -52,15 +53,15 @@ impl Digest {
         ) == 0
     }
 
-    /// Returns the first twelve hex characters, for people to read.
+    /// Returns the first twelve hex characters, which are enough for a person to recognise a digest.
     pub fn short(&self) -> String {
         self.to_string().chars().take(12).collect()
     }
 }
 
-const HEX: &[u8; 16] = b"0123456789abcdef";
+const HEX_DIGITS: &[u8; 16] = b"0123456789abcdef";
 
-fn nibble(hex: u8) -> Result<u8, DigestError> {
+fn hex_digit_value(hex: u8) -> Result<u8, DigestError> {
     match hex {
         b'0'..=b'9' => Ok(hex - b'0'),
         b'a'..=b'f' => Ok(hex - b'a' + 10),
@@ -70,11 +71,12 @@ fn nibble(hex: u8) -> Result<u8, DigestError> {
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Digests are written for every plan and blob: a lookup table is much faster than formatting each byte.
+        // Every plan and blob writes its digest, so a lookup table is used, which is much faster than formatting each
+        // byte.
         let mut hex = [0u8; 64];
         for (pair, byte) in hex.chunks_exact_mut(2).zip(self.0) {
-            pair[0] = HEX[usize::from(byte >> 4)];
-            pair[1] = HEX[usize::from(byte & 15)];
+            pair[0] = HEX_DIGITS[usize::from(byte >> 4)];
+            pair[1] = HEX_DIGITS[usize::from(byte & 15)];
         }
         f.write_str(str::from_utf8(&hex).unwrap_or_default())
     }

@@ -1,5 +1,5 @@
-//! Corrections of a text, as spans and the text to write there instead.
-//! Invariant: an edit refers to the author's words by their span and never repeats them.
+//! Corrections of a text: each edit has a span and the text that replaces it.
+//! Invariant: an edit refers to the author's words by their span and contains no copy of them.
 
 use std::ops::Range;
 
@@ -10,16 +10,16 @@ use crate::span::Span;
 pub struct Edit {
     /// The part of the text that is replaced.
     pub span: Span,
-    /// The new text, in order.
+    /// The parts of the new text, in their order.
     pub replacement: Vec<ReplacementPart>,
 }
 
 /// A part of a replacement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReplacementPart {
-    /// Text that the author did not write.
+    /// New text.
     New(String),
-    /// The author's own text at this span.
+    /// The author's text at this span, taken over unchanged.
     Original(Span),
 }
 
@@ -60,13 +60,14 @@ impl Edit {
         self.replacement.iter().map(part_text).collect()
     }
 
-    /// Returns whether both edits can be applied: their spans do not overlap.
+    /// Returns whether the spans of two edits do not overlap, so that both edits can be applied.
     pub fn is_disjoint_from(&self, other: &Edit) -> bool {
         self.span.start >= other.span.end || self.span.end <= other.span.start
     }
 }
 
-/// Returns the part `range` of a text with disjoint edits applied. Edits at the same position keep their order.
+/// Returns the part `range` of a text after the edits are applied. The edits must be disjoint. Edits at the same
+/// position keep their order.
 pub fn apply_edits<'e>(text: &str, range: Range<usize>, edits: impl IntoIterator<Item = &'e Edit>) -> String {
     let mut ordered: Vec<&Edit> = edits.into_iter().collect();
     // The sort is stable, which keeps the order of insertions at one position.

@@ -1,5 +1,6 @@
-//! Outgoing requests and their answers as data, so that binding and decoding are pure.
-//! Invariant: a request names its origin and a secret's *name*; the secret's value enters only in `upstream`.
+//! Outgoing HTTP requests and their answers as data, so that the code that binds and decodes needs no network.
+//! Invariant: a request contains its origin and the *names* of secrets. Only the crate `upstream` reads the values of
+//! these secrets.
 
 use std::fmt;
 
@@ -18,7 +19,8 @@ pub enum Method {
 }
 
 impl Method {
-    /// Reads a method in upper case. Methods are case-sensitive (RFC 9110, section 9.1).
+    /// Reads the name of a method, or returns `None`. The name must be in upper case, because methods are
+    /// case-sensitive (RFC 9110, section 9.1).
     pub fn parse(text: &str) -> Option<Self> {
         Some(match text {
             "GET" => Self::Get,
@@ -60,7 +62,7 @@ pub enum OriginError {
 }
 
 impl Origin {
-    /// Returns whether a credential may be sent to this origin: it uses TLS or is on this machine.
+    /// Returns whether a credential may be sent to this origin: the origin uses TLS or is on this machine.
     pub fn is_safe_for_secrets(&self) -> bool {
         let Some(host) = self.0.strip_prefix("http://") else { return true };
         let name = if host.starts_with('[') { host } else { host.split(':').next().unwrap_or(host) };
@@ -68,8 +70,8 @@ impl Origin {
         name == "localhost" || name.ends_with(".localhost") || loopback || name.starts_with("[::1]")
     }
 
-    /// Reads scheme and authority; a path, a user or a query is refused. Scheme and host become lower case, and a
-    /// default port is dropped.
+    /// Reads a scheme, a host and an optional port. A path, a user or a query is refused. Scheme and host become
+    /// lower case, and a default port is dropped.
     pub fn parse(text: &str) -> Result<Self, OriginError> {
         let lower = text.to_ascii_lowercase();
         let (scheme, authority) = match (lower.strip_prefix("https://"), lower.strip_prefix("http://")) {
@@ -77,7 +79,7 @@ impl Origin {
             (None, Some(rest)) => ("http", rest),
             (None, None) => return Err(OriginError::Scheme),
         };
-        let (host, port) = split_port(authority)?;
+        let (host, port) = split_host_and_port(authority)?;
         if host.is_empty() {
             return Err(OriginError::Host);
         }
@@ -93,15 +95,15 @@ impl Origin {
     }
 }
 
-/// Splits an authority into its host and its port. Characters that could begin a user, a path or a query are refused.
-fn split_port(authority: &str) -> Result<(&str, Option<u16>), OriginError> {
+/// Splits `host:port` into host and port. Characters that could begin a user, a path or a query are refused.
+fn split_host_and_port(authority: &str) -> Result<(&str, Option<u16>), OriginError> {
     let (host, port) = match authority.strip_prefix('[') {
         Some(ipv6) => {
             let end = ipv6.find(']').ok_or(OriginError::Host)?;
             if let Some(bad) = ipv6[..end].chars().find(|c| !(c.is_ascii_hexdigit() || *c == ':' || *c == '.')) {
                 return Err(OriginError::Character(bad));
             }
-            // The brackets belong to the host.
+            // The brackets of an IPv6 address are part of the host.
             let (host, rest) = authority.split_at(end + 2);
             (host, if rest.is_empty() { None } else { Some(rest.strip_prefix(':').ok_or(OriginError::Host)?) })
         }
@@ -167,7 +169,7 @@ pub enum Auth {
 }
 
 impl Auth {
-    /// Returns the names of the secrets that signing asks for.
+    /// Returns the names of the secrets that are needed to sign a request.
     pub fn secret_names(&self) -> Vec<&str> {
         match self {
             Self::Bearer(secret) | Self::Header { secret, .. } | Self::Query { secret, .. } => vec![secret],
@@ -183,32 +185,32 @@ pub struct Request {
     pub method: Method,
     /// The only origin that the request may be sent to.
     pub origin: Origin,
-    /// Percent-encoded; starts with `/` and has no `?`.
+    /// The percent-encoded path, which starts with `/` and has no query.
     pub path: String,
-    /// Names and values before encoding; the sender encodes them.
+    /// The names and values of the query, which the sender encodes.
     pub query: Vec<(String, String)>,
-    /// Headers that the catalog sets. Those that choose host, framing or encoding are refused by the sender.
+    /// The headers that the catalog sets. The sender refuses headers for the host, the framing or the encoding.
     pub headers: Vec<(String, String)>,
     pub body: Option<Payload>,
-    /// How to sign the request. It holds names of secrets, never their values.
+    /// How to sign the request, with the names of secrets instead of their values.
     pub auth: Option<Auth>,
-    /// The request is sent without its credential if that secret is not set.
+    /// Whether the request is sent without a credential if the tenant has not set the secret.
     pub anonymous: bool,
 }
 
-/// The body of a request. Its values are not encoded yet; the sender encodes them.
+/// The body of a request, before the sender encodes it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Payload {
     Json {
         value: Value,
-        /// Replaces the content type `application/json`.
+        /// The content type, if it differs from `application/json`.
         content_type: Option<String>,
     },
     /// `application/x-www-form-urlencoded`
     Form(Vec<(String, String)>),
     /// `multipart/form-data`
     Multipart(Vec<FormPart>),
-    /// The bytes of a file, as they are.
+    /// Bytes that are sent unchanged.
     Bytes { content_type: String, bytes: Vec<u8> },
 }
 
@@ -223,14 +225,15 @@ pub struct FormPart {
     pub bytes: Vec<u8>,
 }
 
-/// How fast all callers together may call one origin.
+/// The rate at which all callers together may call one origin.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Pace {
-    /// Calls per second; greater than zero.
+    /// The number of calls per second, greater than zero.
     pub per_second: f64,
-    /// How many calls may be made at once after a pause; 0 means 1.
+    /// The number of calls that may be made at once after a pause. 0 means 1.
     pub burst: u32,
-    /// How many calls may run at one time. The adapter's own limit applies as well.
+    /// The number of simultaneous calls, or `None` without a limit of this catalog. The limit of the adapter
+    /// `upstream` applies as well.
     pub concurrent: Option<u32>,
 }
 
@@ -249,8 +252,8 @@ impl Payload {
 }
 
 impl Request {
-    /// Returns method, origin and path, for plans, logs and errors. Query values and credentials are left out, since they
-    /// may be private.
+    /// Returns method, origin and path, for plans, logs and errors. Query values and credentials are left out,
+    /// because they may be private.
     pub fn label(&self) -> String {
         format!("{} {}{}", self.method.as_str(), self.origin, self.path)
     }
@@ -260,7 +263,7 @@ impl Request {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Response {
     pub status: u16,
-    /// Header names are in lower case.
+    /// The headers. Their names are in lower case.
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
 }

@@ -1,5 +1,5 @@
 //! The ids of tenants, catalogs, sessions and runs, and the slots of a caller.
-//! Invariant: an id that exists is well formed; text from outside becomes an id only through `parse`.
+//! Invariant: every value of an id type is well formed. Text from outside becomes an id only through `parse`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,7 +17,7 @@ pub enum IdError {
     TooLong { max: usize, actual: usize },
     #[error("`{0}` is not allowed in an id; use letters, digits, `-`, `_` and `.`")]
     Character(char),
-    #[error("not a UUID: {0}")]
+    #[error("the id `{0}` is not a UUID")]
     NotUuid(String),
 }
 
@@ -31,8 +31,8 @@ macro_rules! name_id {
         pub struct $name(SmolStr);
 
         impl $name {
-            /// Checks a text. Only characters that mean nothing in a path, a URL or a log line are accepted, because ids
-            /// appear in all three.
+            /// Makes an id of a text, or refuses it. The allowed characters have no special meaning in a path, a URL
+            /// or a log line, because ids appear in all three.
             pub fn parse(text: &str) -> Result<Self, IdError> {
                 if text.is_empty() {
                     return Err(IdError::Empty);
@@ -85,7 +85,7 @@ macro_rules! uuid_id {
                 Self(uuid::Builder::from_random_bytes(bytes).into_uuid())
             }
 
-            /// Reads a UUID in any of its usual forms.
+            /// Reads a UUID, with or without hyphens, braces or the prefix `urn:uuid:`.
             pub fn parse(text: &str) -> Result<Self, IdError> {
                 Uuid::from_str(text).map(Self).map_err(|_| IdError::NotUuid(text.chars().take(64).collect()))
             }
@@ -100,7 +100,7 @@ macro_rules! uuid_id {
 }
 
 name_id!(
-    /// The customer that a key belongs to. Every stored row and every reference to a blob carries one.
+    /// The customer that a key belongs to. Every stored row and every reference to a blob carries a tenant id.
     TenantId,
     64
 );
@@ -110,22 +110,22 @@ name_id!(
     64
 );
 name_id!(
-    /// The person or program within a tenant that a key names. It owns the slots of a connection without a transport
-    /// session.
+    /// The person or program within a tenant that a key names. A principal owns the slots of a connection that has no
+    /// transport session.
     Principal,
     128
 );
 name_id!(
-    /// The id of one incoming request; every log line about the request carries it.
+    /// The id of one incoming request. Every log line about the request carries this id.
     RequestId,
     64
 );
 uuid_id!(
-    /// The id of a logical session; it is valid on any connection.
+    /// The id of a logical session, valid on any connection.
     LogicalSessionId
 );
 uuid_id!(
-    /// The id of one symbol space over pinned catalogs.
+    /// The id of an execute session: one symbol space over pinned catalogs.
     ExecuteSessionId
 );
 uuid_id!(
@@ -142,7 +142,7 @@ uuid_id!(
 );
 
 impl ExecutionId {
-    /// Makes an id that sorts after every id of an earlier time.
+    /// Makes an id for a script run that starts at `now`. The id sorts after every id of an earlier time.
     pub fn new_at(now: crate::Timestamp, random: [u8; 16]) -> Self {
         // A UUID of version 7 holds 48 bits of time and takes 10 random bytes.
         let mut random_tail = [0; 10];
@@ -151,13 +151,14 @@ impl ExecutionId {
         Self(uuid::Builder::from_unix_timestamp_millis(ms, &random_tail).into_uuid())
     }
 
-    /// Returns the id as a store key. Keys sort in reverse order of time, so that a scan returns the newest run first.
+    /// Returns the id as a store key. Keys of newer runs sort before keys of older runs, so a scan returns the newest
+    /// run first.
     pub fn to_newest_first_key(&self) -> String {
-        // A scan has one direction, and inverted bits reverse the order of ids.
+        // A scan of the store only goes upwards. Inverted bits reverse the order of ids.
         format!("{:032x}", !self.0.as_u128())
     }
 
-    /// Reads back a key that `to_newest_first_key` made.
+    /// Returns the id from a key that `to_newest_first_key` made.
     pub fn from_newest_first_key(key: &str) -> Result<Self, IdError> {
         let bits = u128::from_str_radix(key, 16).map_err(|_| IdError::NotUuid(key.chars().take(64).collect()))?;
         Ok(Self(Uuid::from_u128(!bits)))
@@ -182,7 +183,7 @@ impl Principal {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Slot(pub u32);
 
-/// The text is not a slot.
+/// The error of parsing a [`Slot`]. The field has the refused text, shortened.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a slot; a slot is `s` and a number, like `s0`")]
 pub struct SlotError(String);

@@ -3,59 +3,60 @@
 
 use serde_json::Value;
 
-/// Writes compact JSON with sorted object keys. It does not recurse: a value may be nested deeper than the stack
-/// allows.
+/// Writes compact JSON with sorted object keys. The function uses a loop instead of recursion, because a deeply
+/// nested value would overflow the call stack.
 pub fn canonical(value: &Value) -> String {
     let mut out = String::new();
-    // A stack: each branch pushes its parts in reverse, so that the first part is on top.
-    let mut pending = vec![Output::Value(value)];
+    // This vector is used as a stack. Each branch pushes its parts in reverse order, so that the first part is on
+    // top.
+    let mut pending = vec![PendingPart::Value(value)];
     while let Some(item) = pending.pop() {
         match item {
-            Output::Text(text) => out.push_str(text),
-            Output::Key(key) => {
-                push_string(&mut out, key);
+            PendingPart::Text(text) => out.push_str(text),
+            PendingPart::Key(key) => {
+                push_json_string(&mut out, key);
                 out.push(':');
             }
-            Output::Value(Value::Array(items)) => {
-                pending.push(Output::Text("]"));
+            PendingPart::Value(Value::Array(items)) => {
+                pending.push(PendingPart::Text("]"));
                 for (index, item) in items.iter().enumerate().rev() {
-                    pending.push(Output::Value(item));
-                    pending.push(Output::Text(if index == 0 { "[" } else { "," }));
+                    pending.push(PendingPart::Value(item));
+                    pending.push(PendingPart::Text(if index == 0 { "[" } else { "," }));
                 }
                 if items.is_empty() {
-                    pending.push(Output::Text("["));
+                    pending.push(PendingPart::Text("["));
                 }
             }
-            Output::Value(Value::Object(map)) => {
+            PendingPart::Value(Value::Object(map)) => {
                 let mut entries: Vec<_> = map.iter().collect();
                 entries.sort_unstable_by(|a, b| a.0.cmp(b.0));
-                pending.push(Output::Text("}"));
+                pending.push(PendingPart::Text("}"));
                 for (index, (key, value)) in entries.iter().enumerate().rev() {
-                    pending.push(Output::Value(value));
-                    pending.push(Output::Key(key));
-                    pending.push(Output::Text(if index == 0 { "{" } else { "," }));
+                    pending.push(PendingPart::Value(value));
+                    pending.push(PendingPart::Key(key));
+                    pending.push(PendingPart::Text(if index == 0 { "{" } else { "," }));
                 }
                 if entries.is_empty() {
-                    pending.push(Output::Text("{"));
+                    pending.push(PendingPart::Text("{"));
                 }
             }
-            Output::Value(Value::String(text)) => push_string(&mut out, text),
-            Output::Value(scalar) => out.push_str(&scalar.to_string()),
+            PendingPart::Value(Value::String(text)) => push_json_string(&mut out, text),
+            PendingPart::Value(scalar) => out.push_str(&scalar.to_string()),
         }
     }
     out
 }
 
-/// A part that is still to be written.
-enum Output<'a> {
+/// A part of the JSON text that is not written yet.
+enum PendingPart<'a> {
     /// A bracket or comma.
     Text(&'static str),
-    /// The key of an object, with its colon.
+    /// The key of an object member. The colon is written after the key.
     Key(&'a str),
     Value(&'a Value),
 }
 
-fn push_string(out: &mut String, text: &str) {
+fn push_json_string(out: &mut String, text: &str) {
     out.push_str(&Value::String(text.to_owned()).to_string());
 }
 
@@ -81,8 +82,8 @@ pub fn depth_exceeds(text: &[u8], limit: usize) -> bool {
     false
 }
 
-/// Returns the offset after the quote that ends the string which starts at `offset`. Strings make up most of an answer,
-/// so `memchr` skips them.
+/// Returns the offset after the quote that ends the string which starts at `offset`. Strings make up most of an
+/// answer, so `memchr` searches for the end of a string instead of a loop over bytes.
 fn after_string(text: &[u8], mut offset: usize) -> usize {
     while let Some(distance) = text.get(offset..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
         offset += distance + 1;
@@ -114,7 +115,7 @@ mod tests {
         assert!(depth_exceeds(b"[[[]]]", 2));
         assert!(!depth_exceeds(br#"["[[[[\"[["]"#, 1));
         assert!(!depth_exceeds(b"[][][]", 1));
-        // Strings that end with an escape, are not closed, or are empty.
+        // These strings end with an escape, are not closed, or are empty.
         assert!(depth_exceeds(br#"["\\",[["""#, 2));
         assert!(!depth_exceeds(br#"["\\\"[["#, 1));
         for cut in [&b"\"\\"[..], b"\"", b"\"[[[", b""] {

@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //! - No I/O, no async, no clock, no randomness, no global state.
-//! - Nothing here panics, whatever the input.
+//! - No function of this crate panics, whatever the input.
 //! - A [`Secret`] can be used but not printed, logged or serialised.
 
 mod diagnostic;

@@ -1,51 +1,53 @@
-//! The bounds on input and work of one server, with their defaults.
-//! Invariant: a limit is checked where the input enters, before memory or time is spent on it.
+//! The limits on the input and the work of one server, with their defaults.
+//! Invariant: each limit is checked where the input enters the server, before the server spends memory or time on the
+//! input.
 
 use serde::{Deserialize, Serialize};
 
-/// The bounds of one server. A setting may lower or raise each of them.
+/// The limits of one server. The settings can lower or raise each limit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
-    /// The length of one program's text.
+    /// The maximum length of one program's text, in bytes.
     pub program_bytes: usize,
-    /// Statements of one program.
+    /// The maximum number of statements in one program.
     pub statements: usize,
-    /// Steps of one program: reads, relations, projections, limits and so on.
+    /// The maximum number of steps in one program: reads, relations, projections, limits and so on.
     pub steps: usize,
-    /// Results that one program may return.
+    /// The maximum number of results that one program may return.
     pub returns: usize,
-    /// How deeply brackets of a program, and the levels of an answer, may be nested.
+    /// The maximum nesting depth of the brackets in a program, and of arrays and objects in an answer.
     pub nesting: usize,
-    /// The length of one intent.
+    /// The maximum length of one session's intent, in bytes.
     pub intent_bytes: usize,
-    /// Seeds of one call that opens a session.
+    /// The maximum number of seeds in one call that opens a session.
     pub seeds: usize,
-    /// Rows that one list read may return, whatever its `.limit` says.
+    /// The maximum number of rows that one list read may return, also if `.limit` asks for more.
     pub rows: usize,
-    /// Pages that one list read may request.
+    /// The maximum number of pages that one list read may request.
     pub pages: usize,
-    /// The size of one answer's body, after it is decompressed.
+    /// The maximum size of one answer's body after decompression.
     pub response_bytes: usize,
-    /// The time of one try of a request.
+    /// The maximum duration of one attempt of a request. A retry is a new attempt.
     pub request_timeout_ms: u64,
-    /// Requests that all runs of one session may have under way at one time.
+    /// The maximum number of simultaneous requests of all runs of one session.
     pub calls_per_session: usize,
-    /// Requests that may be under way to one origin at one time.
+    /// The maximum number of simultaneous requests to one origin.
     pub calls_per_origin: usize,
-    /// Calls that one step may make because it makes one for each row.
+    /// The maximum number of calls of a step that makes one call for each input row.
     pub fan_out: usize,
-    /// The length of one template's text.
+    /// The maximum length of a template in a program, in bytes.
     pub template_bytes: usize,
-    /// The length of one rendering of a template.
+    /// The maximum length of the text that one rendering of a template produces.
     pub template_output_bytes: usize,
-    /// Instructions that one rendering of a template may execute.
+    /// The maximum number of instructions of the template engine for one rendering.
     pub template_fuel: u64,
-    /// How long a call waits for its run, in milliseconds, before it answers with a handle.
+    /// The time that a call waits for the result of its run. After this time the call answers with a handle.
     pub inline_ms: u64,
-    /// A result up to this size is stored with its run in one transaction; a larger one is stored as a blob.
+    /// The maximum size of a result that is stored as a row, in one transaction with its run. A larger result is
+    /// stored as a blob.
     pub row_bytes: usize,
-    /// Characters of a result that are shown to the model; further rows are cut.
+    /// The maximum number of characters of a result that the model sees. Later rows are left out.
     pub shown_chars: usize,
 }
 

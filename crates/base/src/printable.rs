@@ -1,5 +1,6 @@
 //! Makes foreign text safe to quote in a message.
-//! Invariant: the result has a bounded length, cannot end a quotation in backticks, and has no character that hides others.
+//! Invariant: the result has a bounded length. It has no backtick, which could end a quotation, and no character that
+//! hides others.
 
 /// Returns at most `max_chars` characters of `text`. Backticks become quotes; control and invisible characters become
 /// `\u{fffd}`.
@@ -12,8 +13,9 @@ pub fn printable(text: &str, max_chars: usize) -> String {
     text.chars().take(max_chars).map(replace).collect()
 }
 
-/// Returns whether a character has no shape of its own: it turns the direction of text, joins or hides its neighbours, or
-/// breaks a line. With such a character, a message could show a model other words than it contains.
+/// Returns whether a character is invisible: it reverses the direction of text, joins or hides its neighbours, or
+/// breaks a line. With such a character, the words that a model or a person sees could differ from the words in the
+/// message.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
         | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')

@@ -1,9 +1,10 @@
 //! The value of a credential in memory.
-//! Invariant: a secret has no `Display` and no `Serialize`, and its `Debug` hides the value; only `expose` returns it.
+//! Invariant: only `expose` returns the value. The type has neither `Display` nor `Serialize`, and `Debug` hides the
+//! value.
 
 use std::fmt;
 
-/// The value of a credential. Its buffer is overwritten when it is dropped.
+/// The value of a credential. Dropping the secret overwrites its buffer.
 #[derive(Clone)]
 pub struct Secret(String);
 
@@ -26,8 +27,8 @@ impl fmt::Debug for Secret {
 
 impl Drop for Secret {
     fn drop(&mut self) {
-        // Best effort without `unsafe`: `clear` keeps the buffer, so the zeros overwrite the value before it is freed.
-        // `black_box` keeps the compiler from removing the write as unused.
+        // This is the best that code without `unsafe` can do: `clear` keeps the buffer, so the zeros overwrite the
+        // value before it is freed. `black_box` keeps the compiler from removing the write as unused.
         let length = self.0.len();
         self.0.clear();
         self.0.extend(std::iter::repeat_n('\0', length));

@@ -1,35 +1,37 @@
 //! Suggests known names for a misspelled one.
-//! Invariant: the most similar name comes first; a single suggestion is made only when no other name is as close.
+//! Invariant: the most similar name is first. A single suggestion is made only if no other name is equally similar.
 
-/// Returns at most five candidates, ordered by edit distance.
+/// Returns the five candidates that are most similar to `wrong`, the most similar first.
 pub fn similar_names<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<String> {
-    by_distance(wrong, candidates).into_iter().take(5).map(|(_, name)| name.to_owned()).collect()
+    rank_by_distance(wrong, candidates).into_iter().take(5).map(|(_, name)| name.to_owned()).collect()
 }
 
-/// Returns the one candidate that the author must have meant: few letters differ, and no other candidate is as close.
+/// Returns the candidate that the author surely meant, or `None`. The candidate differs from `wrong` in at most a
+/// third of the letters (rounded up), and no other candidate is equally similar.
 pub fn closest_name<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let by_distance = by_distance(wrong, candidates);
-    let (best, name) = *by_distance.first()?;
-    // At most one letter in three may differ.
+    let ranked = rank_by_distance(wrong, candidates);
+    let (best, name) = *ranked.first()?;
+    // At most one letter in three may differ, or else the suggestion would be a guess.
     let is_close = best <= wrong.chars().count().div_ceil(3);
-    let is_unique = by_distance.get(1).is_none_or(|(second, _)| *second > best);
+    let is_unique = ranked.get(1).is_none_or(|(second, _)| *second > best);
     (is_close && is_unique).then_some(name)
 }
 
-/// Returns each candidate once with its distance, the closest first. Equal distances are in alphabetical order, so that a
-/// message is the same each time.
-fn by_distance<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<(usize, &'a str)> {
-    let mut scored: Vec<(usize, &str)> = candidates.into_iter().map(|name| (distance(wrong, name), name)).collect();
+/// Returns each candidate once with its edit distance to `wrong`, the most similar first. Candidates with equal
+/// distances are sorted by name, so that equal input gives an equal message.
+fn rank_by_distance<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<(usize, &'a str)> {
+    let mut scored: Vec<(usize, &str)> =
+        candidates.into_iter().map(|name| (edit_distance(wrong, name), name)).collect();
     scored.sort();
     scored.dedup();
     scored
 }
 
-/// Returns the edit distance, where swapped neighbours count as one mistake and case is ignored. Only the first 64
-/// letters are compared, since the cost is quadratic.
-fn distance(left: &str, right: &str) -> usize {
-    let clipped = |text: &str| text.to_lowercase().chars().take(64).collect::<String>();
-    strsim::osa_distance(&clipped(left), &clipped(right))
+/// Returns the edit distance of two names. Two swapped neighbours count as one edit, and case is ignored. Only the
+/// first 64 letters are compared, since the cost is quadratic.
+fn edit_distance(left: &str, right: &str) -> usize {
+    let shortened = |text: &str| text.to_lowercase().chars().take(64).collect::<String>();
+    strsim::osa_distance(&shortened(left), &shortened(right))
 }
 
 #[cfg(test)]

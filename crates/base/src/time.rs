@@ -1,16 +1,16 @@
 //! Timestamps: milliseconds since 1970 UTC, shown as RFC 3339.
-//! Invariant: only `ports::Clock` makes the timestamp of the current moment.
+//! Invariant: only `ports::Clock` returns the timestamp of the current moment.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Milliseconds since 1970-01-01 UTC.
+/// A moment, as milliseconds since 1970-01-01 UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Timestamp(pub i64);
 
 impl Timestamp {
-    /// Returns the timestamp this many milliseconds later. It stops at the largest value instead of overflowing.
+    /// Returns the timestamp `ms` milliseconds later, or the largest timestamp if the sum overflows.
     pub fn plus_ms(self, ms: i64) -> Self {
         Self(self.0.saturating_add(ms))
     }
@@ -20,7 +20,7 @@ impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let days = self.0.div_euclid(86_400_000);
         let ms = self.0.rem_euclid(86_400_000);
-        let (year, month, day) = date_of(days);
+        let CalendarDate { year, month, day } = CalendarDate::from_days(days);
         let hour = ms / 3_600_000;
         let minute = ms / 60_000 % 60;
         let second = ms / 1000 % 60;
@@ -28,18 +28,29 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// Converts days since 1970 to a date of the proleptic Gregorian calendar: (year, month, day). An era has 400 years
-/// (146,097 days) and starts on 1 March, so that the leap day is its year's last.
-fn date_of(days: i64) -> (i64, i64, i64) {
-    let shifted = days + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let day_of_era = shifted.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
+/// A date of the proleptic Gregorian calendar.
+struct CalendarDate {
+    year: i64,
+    /// From 1 to 12.
+    month: i64,
+    /// The day of the month, from 1.
+    day: i64,
+}
+
+impl CalendarDate {
+    /// Converts days since 1970 to a date. The calculation uses eras of 400 years (146,097 days). A year in it starts on
+    /// 1 March, so that a leap day is the last day of its year and shifts no other day.
+    fn from_days(days: i64) -> Self {
+        let shifted = days + 719_468;
+        let era = shifted.div_euclid(146_097);
+        let day_of_era = shifted.rem_euclid(146_097);
+        let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+        let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+        let month_from_march = (5 * day_of_year + 2) / 153;
+        let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+        let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+        Self { year: year_of_era + era * 400 + i64::from(month <= 2), month, day }
+    }
 }
 
 #[cfg(test)]

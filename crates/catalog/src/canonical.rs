@@ -1,19 +1,20 @@
-//! The canonical form of a catalog: the bytes that its digest covers and that the store keeps for sessions that pin it.
-//! Invariants: reading the canonical form gives the same catalog, with its fields and parameters in the same order, since rows
-//! and tables show them in that order. Bytes that do not match the requested digest are refused.
+//! The canonical form of a catalog: the JSON bytes from which its digest is computed. The store keeps these bytes for
+//! the sessions that use the catalog.
+//! Invariants: reading the canonical form returns an equal catalog. Fields and parameters have the same order as
+//! before, because rows and tables show them in this order. Bytes that do not have the requested digest are refused.
 
 use base::Digest;
 
 use crate::model::Catalog;
 
-/// Why stored bytes are not the pinned catalog.
+/// Why a catalog that a session uses (pins) cannot be read from its stored bytes.
 #[derive(Debug, thiserror::Error)]
 pub enum PinError {
-    /// The bytes do not have the digest by which they were stored.
-    #[error("pinned catalog {0} is damaged")]
+    /// The stored bytes do not have the catalog's digest.
+    #[error("the stored catalog {0} of a session is damaged; restore it from a backup, or open a new session")]
     Damaged(Digest),
-    /// The bytes are intact, but another version of this program wrote a model that this one cannot read.
-    #[error("pinned catalog {digest} was written in a form this version does not read")]
+    /// The bytes are intact, but a program version with another model wrote them.
+    #[error("the stored catalog {digest} of a session has a form that this version cannot read; open a new session")]
     Form {
         digest: Digest,
         #[source]
@@ -24,13 +25,13 @@ pub enum PinError {
 impl Catalog {
     /// Returns the canonical form as JSON text.
     pub fn canonical(&self) -> String {
-        // Every map of the model keeps its order, so equal catalogs give equal text. Strings, numbers and maps with string
-        // keys always serialise. If that ever failed, the empty text would match no digest and the catalog could not be
-        // pinned.
+        // Every map of the model keeps its order, so equal catalogs have equal texts. Serialising strings, numbers
+        // and maps with string keys cannot fail. The empty text of `unwrap_or_default` would match no digest, so a
+        // session could not use a wrong catalog.
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Sets the digest. The reader calls this once, when the catalog is complete.
+    /// Computes and sets the digest. The reader calls this once, when the catalog is complete.
     pub(crate) fn seal(mut self) -> Self {
         self.digest = Digest::of(self.canonical().as_bytes());
         self

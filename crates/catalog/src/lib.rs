@@ -1,10 +1,11 @@
-//! The description of an API as data: the model, its strict YAML reader, binding a call to a request, and decoding an answer
-//! to rows.
+//! Catalogs, the descriptions of APIs as data: the model, the strict YAML reader, binding (making a request from a
+//! call) and decoding (making rows from an answer).
 //!
 //! Invariants:
-//! - Nothing here does I/O or is async, and no input makes it panic.
+//! - This crate does no I/O and has no async code. No input makes its functions panic.
 //! - Each [`Catalog`] is valid and immutable, and is named by the digest of its canonical form.
-//! - A value never becomes syntax. Templates are parsed once into literals and holes, and each hole encodes its value.
+//! - A value never becomes syntax. A template is parsed once into literals and holes (places for values, written
+//!   `{name}`), and each hole encodes its value.
 
 mod bind;
 mod canonical;

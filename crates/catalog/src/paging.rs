@@ -1,6 +1,7 @@
-//! Paging: the forms in which APIs divide lists into pages, and the position of the next page after an answer.
-//! Invariant: a link to the next page is followed only on the catalog's own origin, and a page that leads to itself ends the
-//! list.
+//! Paging: the ways in which APIs divide lists into pages, and the calculation of the next page's position from an
+//! answer.
+//! Invariant: a link to the next page is followed only on the catalog's own origin. A page that names itself as the
+//! next page ends the list.
 
 use base::{Origin, Response};
 use serde::{Deserialize, Serialize};
@@ -14,11 +15,11 @@ use crate::path::DataPath;
 pub struct Paging {
     /// How the next page is requested.
     pub form: PagingForm,
-    /// The parameter for the number of rows of a page, if the API has one.
+    /// The parameter for the number of rows in a page, if the API has such a parameter.
     pub size: Option<PageSize>,
-    /// The path of the number of rows of the whole list, if the answer says it.
+    /// The path of the number of rows of the whole list, if the answer contains this number.
     pub total: Option<DataPath>,
-    /// The path of a flag that says whether there is a next page, if the answer has one.
+    /// The path of a flag that is `true` if there is a next page, if the answer has such a flag.
     pub more: Option<DataPath>,
     /// The part of the request that carries the parameters of a page.
     #[serde(rename = "place")]
@@ -41,17 +42,19 @@ pub enum PageParamLocation {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PagingForm {
-    /// The parameter `send` takes the page's number. The first page has the number `from`.
+    /// The parameter `send` takes the page's number. `from` is the number of the first page.
     Page { send: String, from: u64 },
     /// The parameter `send` takes the number of rows to skip.
     Offset { send: String },
-    /// The answer has an opaque cursor at `read`, which the parameter `send` takes. No cursor, or `null`, ends the list.
+    /// The answer has an opaque cursor at the path `read`, which the parameter `send` takes. An answer whose cursor
+    /// is missing or `null` ends the list.
     Cursor { read: DataPath, send: String },
-    /// The `Link` header has a link with `rel="next"`.
+    /// The `Link` header of the answer has the next page's address, marked with `rel="next"`.
     Link,
-    /// The answer has a URL at `read`. No URL, or `null`, ends the list.
+    /// The answer has the next page's URL at the path `read`. An answer whose URL is missing or `null` ends the list.
     Next { read: DataPath },
-    /// The parameter `send` takes this field of the last row. An empty page, or the flag `more`, ends the list.
+    /// The parameter `send` takes the value that the last row has in `field`. An empty page, or the flag
+    /// `Paging::more` with `false`, ends the list.
     Last { field: String, send: String },
 }
 
@@ -64,15 +67,15 @@ pub struct PageSize {
     pub max: usize,
 }
 
-/// The page to request.
+/// A request for one page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageRequest {
     pub at: PagePosition,
-    /// The number of rows to request, which is sent if the API has a parameter for it.
+    /// The number of rows to request. The number is sent only if the API has a parameter for it.
     pub size: usize,
 }
 
-/// Where a page begins. Positions are stored in continuations, so the serialised names stay.
+/// The position at which a page begins. Continuations store positions, so the serialised names must not change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PagePosition {
@@ -81,9 +84,9 @@ pub enum PagePosition {
     Number(u64),
     /// The number of rows to skip.
     Skip(u64),
-    /// The cursor, or the field of the last row, that the API takes back.
+    /// The cursor of the previous answer, or the value of a field of its last row.
     Cursor(String),
-    /// The path and query that the API gave for the page, on the catalog's origin.
+    /// The path and query of the page's address, which the API sent. The address is on the catalog's origin.
     #[serde(rename = "place")]
     Address {
         path: String,
@@ -91,15 +94,15 @@ pub enum PagePosition {
     },
 }
 
-/// The position of the page after this one, or the end of the list.
+/// The continuation of a list after one page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NextPage {
-    /// There is a next page at this position.
+    /// The list has a next page at this position.
     At(PagePosition),
     /// The list is complete.
     End,
-    /// The rest of the list cannot be reached: the API said that there is more without a position, or gave the same position
-    /// again.
+    /// The list has more rows that cannot be requested: the API announced more rows without a position, or sent the
+    /// position of the current page again.
     Lost,
 }
 
@@ -114,18 +117,19 @@ pub enum PagingError {
     Cursor(String),
 }
 
-/// One page of an answer, as far as paging reads it.
+/// The parts of a page's answer from which the next position is calculated.
 pub struct Page<'a> {
     pub response: &'a Response,
     pub body: &'a Value,
     /// The number of rows of the page.
     pub rows: usize,
-    /// The last row of the page, if it was decoded.
+    /// The last row of the page, if this row was decoded.
     pub last: Option<&'a Map<String, Value>>,
 }
 
 impl Paging {
-    /// Returns what follows `page`, which answered `request`. `rows_so_far` counts the rows of all pages up to this one.
+    /// Returns how the list continues after `page`, the answer to `request`. `rows_so_far` is the number of rows in
+    /// all pages up to and including this page.
     pub fn next_page(
         &self,
         origin: &Origin,
@@ -142,29 +146,31 @@ impl Paging {
         let next = match &self.form {
             PagingForm::Page { .. } => {
                 let next = PagePosition::Number(page_index(request) + 1);
-                return Ok(after_counted_page(next, page.rows, is_full, total, rows_so_far));
+                return Ok(continue_without_position(next, page.rows, is_full, total, rows_so_far));
             }
             PagingForm::Offset { .. } => {
                 let next = PagePosition::Skip(rows_so_far as u64);
-                return Ok(after_counted_page(next, page.rows, is_full, total, rows_so_far));
+                return Ok(continue_without_position(next, page.rows, is_full, total, rows_so_far));
             }
             PagingForm::Cursor { read, .. } => match read.find(page.body) {
-                Some(value) => cursor_text(&value, &read.to_string())?.map(PagePosition::Cursor),
+                Some(value) => read_cursor(&value, &read.to_string())?.map(PagePosition::Cursor),
                 None => None,
             },
-            PagingForm::Link => next_link(page.response).map(|url| address_on(origin, &url)).transpose()?,
+            PagingForm::Link => {
+                find_next_link(page.response).map(|url| parse_next_address(origin, &url)).transpose()?
+            }
             PagingForm::Next { read } => match read.find(page.body).as_deref() {
-                Some(Value::String(url)) if !url.is_empty() => Some(address_on(origin, url)?),
+                Some(Value::String(url)) if !url.is_empty() => Some(parse_next_address(origin, url)?),
                 None | Some(Value::Null | Value::Bool(false) | Value::String(_)) => None,
                 Some(_) => return Err(PagingError::NotUrl),
             },
             PagingForm::Last { field, .. } => {
                 let last = page.last.filter(|_| is_full || more == Some(true)).and_then(|row| row.get(field));
-                last.map(|value| cursor_text(value, field)).transpose()?.flatten().map(PagePosition::Cursor)
+                last.map(|value| read_cursor(value, field)).transpose()?.flatten().map(PagePosition::Cursor)
             }
         };
         Ok(match next {
-            // The same position again would be read without end.
+            // Requesting the same position again would return the same page forever.
             Some(next) if next == request.at => NextPage::Lost,
             Some(next) => NextPage::At(next),
             None if more == Some(true) || total.is_some_and(|total| (rows_so_far as u64) < total) => NextPage::Lost,
@@ -172,8 +178,9 @@ impl Paging {
         })
     }
 
-    /// Returns the parameters that request this page, as names and values for the part of the request that `location` says.
-    pub(crate) fn params(&self, page: &PageRequest) -> Vec<(&str, Value)> {
+    /// Returns the names and values of the parameters that request a page. The caller puts them into the part of the
+    /// request that `Paging::location` names.
+    pub(crate) fn page_params(&self, page: &PageRequest) -> Vec<(&str, Value)> {
         let mut params = Vec::with_capacity(2);
         match (&self.form, &page.at) {
             (PagingForm::Page { send, from }, _) => {
@@ -192,9 +199,9 @@ impl Paging {
     }
 }
 
-/// Decides what follows a page of a form in which the answer gives no position. The list ends when the total is reached, or
-/// without a total at a page that is not full.
-fn after_counted_page(
+/// Returns how a list continues if its answers contain no position (page numbers and offsets). With a total, the list
+/// ends when all rows are read. Without a total, the list ends with a page that is not full.
+fn continue_without_position(
     next: PagePosition,
     rows: usize,
     is_full: bool,
@@ -203,9 +210,9 @@ fn after_counted_page(
 ) -> NextPage {
     match total {
         Some(total) if rows_so_far as u64 >= total => NextPage::End,
-        // The API promised more rows and gave none, so the missing rows cannot be found.
+        // The total promises more rows, but the page is empty, so the other rows cannot be requested.
         Some(_) if rows == 0 => NextPage::Lost,
-        // The total decides, so a page that is not full does not end the list.
+        // Some APIs send short pages in the middle of a list, so only the total ends the list here.
         Some(_) => NextPage::At(next),
         None if rows == 0 || !is_full => NextPage::End,
         None => NextPage::At(next),
@@ -216,8 +223,9 @@ fn page_index(request: &PageRequest) -> u64 {
     if let PagePosition::Number(index) = request.at { index } else { 0 }
 }
 
-/// Returns a cursor as text. `null` and the empty text are no cursor. `source` names the field or path for the error.
-fn cursor_text(value: &Value, source: &str) -> Result<Option<String>, PagingError> {
+/// Returns a cursor as text, or `None` for `null` and the empty text, which mean that there is no cursor. `source` is
+/// the name of the field or path for the error.
+fn read_cursor(value: &Value, source: &str) -> Result<Option<String>, PagingError> {
     match value {
         Value::Null => Ok(None),
         Value::String(text) if text.is_empty() => Ok(None),
@@ -227,13 +235,13 @@ fn cursor_text(value: &Value, source: &str) -> Result<Option<String>, PagingErro
     }
 }
 
-/// Returns the position of a link that is absolute or relative to the origin, and refuses a link to another origin.
-fn address_on(origin: &Origin, link: &str) -> Result<PagePosition, PagingError> {
-    let home = Url::parse(origin.as_str()).map_err(|_| PagingError::NotUrl)?;
-    let url = home.join(link).map_err(|_| PagingError::NotUrl)?;
-    let is_same_origin = url.scheme() == home.scheme()
-        && url.host() == home.host()
-        && url.port_or_known_default() == home.port_or_known_default()
+/// Parses a link to the next page, which is absolute or relative to the origin. A link to another origin is refused.
+fn parse_next_address(origin: &Origin, link: &str) -> Result<PagePosition, PagingError> {
+    let origin_url = Url::parse(origin.as_str()).map_err(|_| PagingError::NotUrl)?;
+    let url = origin_url.join(link).map_err(|_| PagingError::NotUrl)?;
+    let is_same_origin = url.scheme() == origin_url.scheme()
+        && url.host() == origin_url.host()
+        && url.port_or_known_default() == origin_url.port_or_known_default()
         && url.username().is_empty()
         && url.password().is_none();
     // A client that resolves the path `//host/x` as a reference would send the request to another host.
@@ -246,15 +254,15 @@ fn address_on(origin: &Origin, link: &str) -> Result<PagePosition, PagingError> 
 }
 
 /// Returns the URL with `rel="next"` of a `Link` header (RFC 8288): `<url>; rel="next", <url>; rel="last"`.
-fn next_link(response: &Response) -> Option<String> {
+fn find_next_link(response: &Response) -> Option<String> {
     let mut rest = response.header("link")?;
     while let Some(start) = rest.find('<') {
         let (url, params) = rest[start + 1..].split_once('>')?;
-        // A comma alone does not end a link, because a quoted parameter may contain one.
+        // A comma ends a link only if `<` follows, because a quoted parameter may contain a comma.
         let end = params.find(",<").or_else(|| params.find(", <")).unwrap_or(params.len());
         let is_next = params[..end].split(';').any(|param| {
             let (name, value) = param.trim().trim_end_matches(',').split_once('=').unwrap_or((param, ""));
-            // `rel` may have several relation types, separated by spaces.
+            // The parameter `rel` may have several relation types, separated by spaces.
             let types = value.trim().trim_matches('"');
             name.trim().eq_ignore_ascii_case("rel") && types.split(' ').any(|kind| kind.eq_ignore_ascii_case("next"))
         });

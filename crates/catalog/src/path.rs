@@ -1,43 +1,45 @@
-//! The path to a value inside an answer: `owner.id`, `labels[].name`, `@odata\.nextLink` where a name contains a dot.
-//! Invariant: a path only walks down objects and arrays. It never fails: it finds a value or it finds nothing.
+//! Paths to values inside an answer: `owner.id`, `labels[].name`, and `@odata\.nextLink` for a name with a dot.
+//! Invariant: a path walks down objects and arrays only. Following a path cannot fail: the result is a value or
+//! `None`.
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A parsed path. The empty path leads to the whole value.
+/// A parsed path. The value at the empty path is the whole answer.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub struct DataPath(Vec<PathStep>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum PathStep {
-    /// A member of an object, or an item of an array if the name is a number.
+    /// The member of an object with this name, or the item of an array if the name is a number.
     Name(String),
-    /// `[]`: the rest of the path is followed in each item of an array. Items that lack the value are left out.
+    /// `[]`: every item of an array. The remaining steps are followed in each item, and items without a value are
+    /// left out.
     Each,
 }
 
-/// The next step of a path after a given prefix.
+/// The step that follows a given prefix of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NextStep<'p> {
-    /// The path ends with the prefix.
+    /// The path has no further step.
     End,
-    /// The path goes on to this member of an object.
+    /// The next step is this member of an object.
     Member(&'p str),
-    /// The path goes on to an item by its number, or to each item. A number can also be the name of a member.
+    /// The next step is an item by number, or every item. A number can also be the name of an object's member.
     Items,
 }
 
 impl DataPath {
-    /// Returns the value at the path. A path with `[]` gives a new array of the values that it finds.
+    /// Returns the value at the path. A path with `[]` returns a new array of all values at the path.
     pub fn find<'a>(&self, value: &'a Value) -> Option<Cow<'a, Value>> {
-        walk(&self.0, value)
+        follow_steps(&self.0, value)
     }
 
-    /// Moves the value at the path out of `value` and leaves `null` there. A path with `[]` gives `None`, because it leads to
-    /// several values.
+    /// Moves the value at the path out of `value` and leaves `null` there. A path with `[]` returns `None`, because
+    /// it has several values.
     pub fn take(&self, value: &mut Value) -> Option<Value> {
         let target = self.0.iter().try_fold(value, |current, step| match (step, current) {
             (PathStep::Name(name), Value::Object(map)) => map.get_mut(name),
@@ -47,8 +49,9 @@ impl DataPath {
         target.map(Value::take)
     }
 
-    /// Returns the names of the path if it walks down objects only, and `None` if a step may lead into an array.
-    pub(crate) fn members(&self) -> Option<Vec<&str>> {
+    /// Returns the names of a path that walks down objects only. Returns `None` if a step may select an item of an
+    /// array.
+    pub(crate) fn object_member_names(&self) -> Option<Vec<&str>> {
         let members = self.0.iter().map(|step| match step {
             PathStep::Name(name) if !is_number(name) => Some(name.as_str()),
             _ => None,
@@ -69,7 +72,8 @@ impl DataPath {
         })
     }
 
-    /// Returns the names of the path, from which a GraphQL selection is built. `[]` has no name and selects nothing.
+    /// Returns the names of the path, from which a GraphQL selection is built. The step `[]` has no name and is left
+    /// out.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(|step| match step {
             PathStep::Name(name) => Some(name.as_str()),
@@ -78,7 +82,7 @@ impl DataPath {
     }
 }
 
-fn walk<'a>(steps: &[PathStep], value: &'a Value) -> Option<Cow<'a, Value>> {
+fn follow_steps<'a>(steps: &[PathStep], value: &'a Value) -> Option<Cow<'a, Value>> {
     let mut current = value;
     for (n, step) in steps.iter().enumerate() {
         current = match (step, current) {
@@ -86,7 +90,7 @@ fn walk<'a>(steps: &[PathStep], value: &'a Value) -> Option<Cow<'a, Value>> {
             (PathStep::Name(name), Value::Array(items)) => items.get(name.parse::<usize>().ok()?)?,
             (PathStep::Each, Value::Array(items)) => {
                 let rest = &steps[n + 1..];
-                let values = items.iter().filter_map(|item| walk(rest, item)).map(Cow::into_owned);
+                let values = items.iter().filter_map(|item| follow_steps(rest, item)).map(Cow::into_owned);
                 return Some(Cow::Owned(Value::Array(values.collect())));
             }
             _ => return None,
@@ -95,7 +99,7 @@ fn walk<'a>(steps: &[PathStep], value: &'a Value) -> Option<Cow<'a, Value>> {
     Some(Cow::Borrowed(current))
 }
 
-/// Returns whether `walk` would read this name as the number of an item in an array.
+/// Returns whether `follow_steps` would read this name as the number of an item in an array.
 fn is_number(name: &str) -> bool {
     name.parse::<usize>().is_ok()
 }
@@ -114,7 +118,7 @@ impl From<String> for DataPath {
     }
 }
 
-/// Splits the text at its dots, except at `\.`, which belongs to a name.
+/// Splits the text at its dots. The escaped dot `\.` is part of a name and no separator.
 fn split_at_dots(text: &str) -> impl Iterator<Item = &str> {
     let mut escaped = false;
     text.split(move |c: char| {
@@ -151,7 +155,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_path_finds_a_value_or_nothing() {
+    fn a_path_returns_a_value_or_none() {
         let value = json!({"a": {"b": [10, {"c": 1}]}});
         let find = |path: &str| DataPath::from(path.to_owned()).find(&value).map(|v| v.into_owned());
         assert_eq!(find("a.b.1.c"), Some(json!(1)));

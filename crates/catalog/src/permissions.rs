@@ -1,6 +1,6 @@
-//! The permissions of a tenant, and the tenant view of a catalog, which has only the parts that the tenant may use.
-//! Invariant: this is the only permission check. Discovery, teaching, checking and running all use the view, so a program
-//! cannot name what is missing there, and no answer reveals that it exists.
+//! The permissions of a tenant, and the tenant view: a copy of a catalog with only the parts that the tenant may use.
+//! Invariant: making the view is the only permission check. Discovery, teaching, checking and running all use the
+//! view. A program therefore cannot name a part that the view lacks, and no answer reveals that the part exists.
 
 use std::sync::Arc;
 
@@ -9,24 +9,24 @@ use wildmatch::WildMatch;
 
 use crate::model::{Capability, Catalog, Via};
 
-/// The parts of the catalogs that a tenant may use, in the form of the settings. A list that is left out allows everything.
+/// The parts of the catalogs that a tenant may use, in the form of the settings. A missing list allows everything.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Permissions {
-    /// Patterns for the ids of the allowed catalogs. `*` stands for any characters.
+    /// Patterns for the ids of the allowed catalogs. `*` in a pattern matches any characters.
     catalogs: Option<Vec<Pattern>>,
     /// Patterns for the allowed capabilities: `catalog:capability`, or the capability's name in any catalog.
     capabilities: Option<Vec<Pattern>>,
-    /// Allows only capabilities that read.
+    /// Whether only capabilities that read are allowed.
     read_only: bool,
 }
 
-/// One pattern of a list.
+/// One pattern of a permission list.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(from = "String")]
 struct Pattern {
     text: WildMatch,
-    /// Whether the pattern names the catalog too, so it is compared with `catalog:capability`.
+    /// Whether the pattern contains a catalog's name. Such a pattern is compared with `catalog:capability`.
     qualified: bool,
 }
 
@@ -67,8 +67,8 @@ impl Permissions {
         capabilities.iter().any(|p| p.text.matches(if p.qualified { &full_name } else { &capability.name }))
     }
 
-    /// Returns the catalog without the parts that the tenant may not use, or `None` if no capability is left.
-    /// The view keeps the digest of the whole catalog, because sessions pin the whole one.
+    /// Returns the tenant view of a catalog, or `None` if the tenant may use no capability. The view has the digest
+    /// of the whole catalog, because sessions store the whole catalog.
     pub fn view(&self, catalog: &Arc<Catalog>) -> Option<Arc<Catalog>> {
         if catalog.capabilities.values().all(|c| self.permits(catalog, c)) {
             return Some(catalog.clone());
@@ -80,12 +80,12 @@ impl Permissions {
         }
         remove_unfollowable_relations(&mut view);
         remove_dangling_names(&mut view);
-        view.hidden_entities = entities_to_hide(catalog, &view);
+        view.hidden_entities = find_entities_to_hide(catalog, &view);
         Some(Arc::new(view))
     }
 }
 
-/// Removes relations that are followed by a capability that the view lacks.
+/// Removes relations that need a capability that the view lacks.
 fn remove_unfollowable_relations(view: &mut Catalog) {
     let mut unfollowable: Vec<(String, String)> = Vec::new();
     for entity in view.entities.values() {
@@ -126,15 +126,15 @@ fn remove_dangling_names(view: &mut Catalog) {
     }
 }
 
-/// Returns the entities that could be reached in the whole catalog and cannot be reached in the view.
-/// They stay in the model, because a reference to one is still read by its key, but they cannot be seeded or found.
-fn entities_to_hide(whole: &Catalog, view: &Catalog) -> Vec<String> {
+/// Returns the entities that a program can reach in the whole catalog and cannot reach in the view. They stay in the
+/// model, because fields that refer to them are decoded with their key. A caller cannot seed or discover them.
+fn find_entities_to_hide(whole: &Catalog, view: &Catalog) -> Vec<String> {
     let is_reachable = |catalog: &Catalog, name: &str| {
         catalog.capabilities.values().any(|c| c.entity == name)
             || catalog.entities.values().any(|e| e.relations.values().any(|r| r.target == name))
     };
-    let is_lost = |name: &&String| is_reachable(whole, name) && !is_reachable(view, name);
-    whole.entities.keys().filter(is_lost).cloned().collect()
+    let is_only_in_whole = |name: &&String| is_reachable(whole, name) && !is_reachable(view, name);
+    whole.entities.keys().filter(is_only_in_whole).cloned().collect()
 }
 
 #[cfg(test)]

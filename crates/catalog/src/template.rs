@@ -1,16 +1,17 @@
-//! Templates: text with holes for values, such as `/projects/{project}/tickets/{ticket.number}`.
-//! Invariant: a template is parsed once. Literals are sent as they are, and a value is encoded where its hole stands, so a
-//! value never becomes part of the template's syntax.
+//! Templates: texts such as `/projects/{project}/tickets/{ticket.number}` with holes, which are places for values.
+//! Invariant: a template is parsed once. A literal is sent unchanged, and a value is encoded for the place of its
+//! hole, so a value never becomes part of the template's syntax.
 
 use std::fmt;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 
-/// The characters that are encoded in a path: all except the unreserved ones of RFC 3986. So each value stays one segment.
-const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+/// The characters that are percent-encoded in a path: all except the unreserved characters of RFC 3986. With this set
+/// a value cannot contain a `/` that would split it into two segments.
+const ENCODED_IN_SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// A parsed template. Its serialised form is its text.
+/// A parsed template. It is serialised as its text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Template {
@@ -25,14 +26,15 @@ pub enum TemplatePiece {
     Hole(Hole),
 }
 
-/// A place for a value: `{param}`, `{param.part}` for one part of a reference's key, or `{+param}` for several path segments.
+/// A place for a value in a template: `{param}`, `{param.part}` for one part of a reference's key, or `{+param}` for
+/// a value with several path segments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hole {
-    /// The parameter, or the part of the entity's key, whose value is put here.
+    /// The name of the parameter, or of the part of the entity's key, whose value fills the hole.
     pub param: String,
-    /// The part of the key, if the value is a reference whose key has several parts.
+    /// The part of the reference's key that fills the hole, if this key has several parts.
     pub part: Option<String>,
-    /// Whether slashes of the value separate path segments. Each segment is still encoded by itself.
+    /// Whether a slash in the value separates path segments. Each segment is encoded on its own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub segments: bool,
 }
@@ -40,10 +42,10 @@ pub struct Hole {
 /// Why a text is not a template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
-    /// Holds the byte offset of the opening brace.
+    /// The field is the byte offset of the opening brace.
     #[error("`{{` at {0} is not closed")]
     Unclosed(usize),
-    /// Holds the byte offset of the closing brace.
+    /// The field is the byte offset of the closing brace.
     #[error("`}}` at {0} closes nothing")]
     Unopened(usize),
     #[error("`{{{0}}}` is not a parameter; write `{{name}}` or `{{name.part}}`")]
@@ -51,7 +53,7 @@ pub enum TemplateError {
 }
 
 impl Template {
-    /// Parses a text, in which `{` and `}` always belong to a hole.
+    /// Parses a text. Every `{` begins a hole and every `}` ends one; there is no escape for braces.
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
         let mut pieces = Vec::new();
         let mut rest = text;
@@ -81,13 +83,13 @@ impl Template {
         })
     }
 
-    /// Returns the holes that stand between quotes, as in `project = "{project}"`, where the text is in a query language of
-    /// the API.
-    pub fn quoted(&self) -> impl Iterator<Item = &Hole> {
+    /// Returns the holes directly between two quotes, as in `project = "{project}"`. A text with such a hole is in a
+    /// query language of the API.
+    pub fn holes_between_quotes(&self) -> impl Iterator<Item = &Hole> {
         const QUOTES: [char; 2] = ['"', '\''];
-        self.pieces.iter().enumerate().filter_map(|(at, piece)| {
-            let before = at.checked_sub(1).and_then(|n| self.pieces.get(n));
-            let after = self.pieces.get(at + 1);
+        self.pieces.iter().enumerate().filter_map(|(index, piece)| {
+            let before = index.checked_sub(1).and_then(|n| self.pieces.get(n));
+            let after = self.pieces.get(index + 1);
             match (before, piece, after) {
                 (
                     Some(TemplatePiece::Literal(before)),
@@ -104,7 +106,7 @@ impl Template {
         self.holes().next().is_some()
     }
 
-    /// Returns the hole if the template is one hole without any literal.
+    /// Returns the hole of a template that is one hole without any literal.
     pub fn only_hole(&self) -> Option<&Hole> {
         match self.pieces.as_slice() {
             [TemplatePiece::Hole(hole)] => Some(hole),
@@ -112,8 +114,9 @@ impl Template {
         }
     }
 
-    /// Appends the template to `out` as a path, with each value percent-encoded as one segment. Returns `false` if a value is
-    /// missing or is not safe ([`Hole::is_safe`]); then `out` holds an unfinished path.
+    /// Appends the template to `out` as a path, with each value percent-encoded as one segment. Returns `false` if a
+    /// value is missing or not safe ([`Hole::is_safe`]); the caller must then discard `out`, which has an incomplete
+    /// path.
     pub fn fill_path<'v>(&self, value: impl Fn(&Hole) -> Option<std::borrow::Cow<'v, str>>, out: &mut String) -> bool {
         for piece in &self.pieces {
             match piece {
@@ -122,7 +125,7 @@ impl Template {
                     Some(text) if hole.is_safe(&text) => {
                         for (n, segment) in hole.split_segments(&text).enumerate() {
                             out.push_str(if n > 0 { "/" } else { "" });
-                            out.extend(utf8_percent_encode(segment, SEGMENT));
+                            out.extend(utf8_percent_encode(segment, ENCODED_IN_SEGMENT));
                         }
                     }
                     _ => return false,
@@ -132,8 +135,8 @@ impl Template {
         true
     }
 
-    /// Returns the template as plain text without any encoding, or `None` if a hole has no value. Query values and headers are
-    /// made in this way, and the client encodes a query value as a whole.
+    /// Returns the template as plain text without any encoding, or `None` if a hole has no value. This function makes
+    /// query values and headers; the HTTP client encodes a query value later.
     pub fn fill_text<'v>(&self, value: impl Fn(&Hole) -> Option<std::borrow::Cow<'v, str>>) -> Option<String> {
         let mut out = String::new();
         for piece in &self.pieces {
@@ -160,8 +163,8 @@ impl Hole {
         }
     }
 
-    /// Returns whether this value can stand in a path without changing it. A server or a client would resolve `.` and `..`,
-    /// and would read an empty segment as another path.
+    /// Returns whether this value can fill a hole of a path. A server or a client would resolve the segments `.` and
+    /// `..`, and would read a path with an empty segment as another path.
     pub fn is_safe(&self, text: &str) -> bool {
         self.split_segments(text).all(|segment| !matches!(segment, "" | "." | ".."))
     }
@@ -240,7 +243,9 @@ mod tests {
 
     #[test]
     fn holes_between_quotes_are_recognised() {
-        let quoted = |text: &str| Template::parse(text).unwrap().quoted().map(ToString::to_string).collect::<Vec<_>>();
+        let quoted = |text: &str| {
+            Template::parse(text).unwrap().holes_between_quotes().map(ToString::to_string).collect::<Vec<_>>()
+        };
         assert_eq!(quoted("project = \"{project}\" AND {rest}"), ["{project}"]);
         assert_eq!(quoted("name = '{a.b}'"), ["{a.b}"]);
         assert!(quoted("{a}\"{b} \"{c}").is_empty());

@@ -24,7 +24,7 @@ pub use coverage::{Coverage, PartialReason};
 pub use ctx::{Ctx, Effects, Operations, ProgressSink, StepProgress};
 pub use error::{ApiProblem, OperationError, StepError, TemplateProblem};
 pub use outcome::{Attached, Continuation, Outcome, ReturnResult, Rowset, StepTime};
-pub use ports::receipts::{EffectId, Intent, Receipt, Receipts, Resolved, State as ReceiptState};
+pub use ports::receipts::{EffectId, EffectIntent, Receipt, Receipts, Resolved, State as ReceiptState};
 pub use run::run;
 pub use step::pure::pure_step;
 pub use tokio_util::sync::CancellationToken;

@@ -1,5 +1,5 @@
 //! The port of blobs: immutable bytes named by their digest.
-//! Invariant: `get` returns bytes with the requested digest, or an error; never other bytes.
+//! Invariant: `get` returns the bytes with the requested digest, or an error.
 
 use std::time::Duration;
 
@@ -9,7 +9,8 @@ use base::Digest;
 /// Storage of immutable bytes. Blobs have no tenant: a caller reaches one only through a row of its own tenant.
 #[async_trait]
 pub trait Blobs: Send + Sync {
-    /// Stores bytes. They are durable when this returns, and equal bytes are one blob.
+    /// Stores bytes and returns their digest. The bytes are durable when this returns. Storing equal bytes twice
+    /// creates one blob.
     async fn put(&self, bytes: &[u8]) -> Result<Digest, Error>;
 
     /// Reads a blob and verifies its digest.
@@ -18,89 +19,92 @@ pub trait Blobs: Send + Sync {
     /// Returns at most `limit` stored blobs in the order of their digests, after `after` (exclusive).
     async fn list(&self, after: Option<&Digest>, limit: usize) -> Result<Vec<StoredBlob>, Error>;
 
-    /// Deletes a blob whose last `put` is at least `min_idle` ago, and returns whether it did. A concurrent `put` of the
-    /// same bytes wins: when `put` has returned, the blob exists. Without that rule, collection could delete a blob
-    /// between its `put` and the row that names it.
+    /// Deletes a blob whose last `put` is at least `min_idle` ago, and returns whether the blob was deleted. A
+    /// concurrent `put` of the same bytes wins: when `put` has returned, the blob exists. Otherwise collection could
+    /// delete a blob after its `put` and before the commit of the row that names it.
     async fn delete(&self, digest: &Digest, min_idle: Duration) -> Result<bool, Error>;
 }
 
-/// A blob without its bytes.
+/// A list entry for a blob: its digest, size and age.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoredBlob {
     pub digest: Digest,
-    /// The size.
+    /// The number of bytes of the blob.
     pub bytes: u64,
-    /// The time since its last `put`. Collection leaves young blobs alone, because their row may still be on its way.
+    /// The time since the last `put` of these bytes. Collection keeps young blobs, because the row that names a young
+    /// blob may not be committed yet.
     pub idle: Duration,
 }
 
 /// Why an operation on blobs failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("blob {0} does not exist")]
+    #[error("blob {0} does not exist in the blob storage")]
     Missing(Digest),
-    /// The stored bytes differ from those that were put. Other blobs stay usable.
-    #[error("blob {0} is damaged")]
+    /// The stored bytes do not have the blob's digest. Only a backup can restore the blob; other blobs stay usable.
+    #[error("blob {0} is damaged: its stored bytes have another digest; restore it from a backup")]
     Damaged(Digest),
-    #[error("blob storage is full")]
+    #[error("the blob storage is full; free space on its disk")]
     Full(#[source] crate::Cause),
-    #[error("blob storage is unavailable")]
+    #[error("the blob storage failed; check its disk")]
     Unavailable(#[source] crate::Cause),
-    /// Storage that is reached over a network. The operation may have happened there.
+    /// The storage is reached over a network and failed. The operation may have been carried out there.
     #[error(transparent)]
     Remote(Box<RemoteError>),
 }
 
-/// A problem with storage over a network, and the address of the object or bucket.
+/// A problem with blob storage over a network, and the address of the object or bucket.
 #[derive(Debug, thiserror::Error)]
 #[error("{address}: {problem}")]
 pub struct RemoteError {
     /// The address as an operator writes it: `s3://bucket/key`.
     pub address: String,
     pub problem: RemoteProblem,
-    /// The client's own error, for the log. It is missing where the adapter itself found the problem.
+    /// The error of the HTTP client, for the log. It is `None` if the adapter itself detected the problem.
     #[source]
     pub cause: Option<crate::Cause>,
 }
 
-/// The kinds of problem with storage over a network. Each needs a different action of the operator.
+/// The kinds of problem with blob storage over a network. Each kind needs a different action of the operator.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RemoteProblem {
-    #[error("the storage cannot be reached; check that its endpoint is right and that it is running")]
+    #[error("the blob storage cannot be reached; check that its endpoint is right and that it is running")]
     Unreachable,
     #[error("the bucket does not exist; create it, or name another one")]
     NoBucket,
     #[error(
-        "the storage refuses these credentials ({0}); check the access key, its rights, the region and this machine's clock"
+        "the blob storage refuses these credentials ({0}); check the access key, its rights, the region and this machine's clock"
     )]
-    /// With the storage's own code, such as `AccessDenied`.
+    /// The storage denied access. The text is the storage's error code, such as `AccessDenied`.
     Denied(String),
     #[error(
-        "there are no credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or store them with `tokamak secret set`"
+        "there are no credentials for the blob storage; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or store them with `tokamak secret set`"
     )]
     NoCredentials,
-    #[error("the storage did not answer within {ms} ms; find out what slows it down, or raise `timeout_ms` of [blobs]")]
+    #[error(
+        "the blob storage did not answer within {ms} ms; find out what slows it down, or raise `timeout_ms` of [blobs]"
+    )]
     Slow { ms: u128 },
-    #[error("the storage keeps failing ({0}); check its own log")]
-    /// With the status and the storage's own code.
+    #[error("the blob storage keeps failing ({0}); check the storage's own log")]
+    /// The storage answered with a server error, also after retries. The text is the status and the storage's error code.
     Failing(String),
-    #[error("the storage refuses the request ({0}); check that bucket, region and endpoint belong together")]
-    /// With the status and the storage's own code.
+    #[error("the blob storage refuses the request ({0}); check that bucket, region and endpoint belong together")]
+    /// The storage answered with a client error. The text is the status and the storage's error code.
     Refused(String),
     #[error(
-        "the storage confirmed a write but does not have the bytes; check its own log, and do not rely on it until the cause is fixed"
+        "the blob storage confirmed a write but does not have the bytes; check the storage's own log, and do not use the storage until the cause is fixed"
     )]
     NotKept,
     #[error(
         "another database stores its blobs here; give each database its own prefix, or, if this database was moved, copy its `.owner` file as well"
     )]
     Taken,
-    #[error("the answer does not come from an S3 storage; check the endpoint")]
+    #[error("the answer of the blob storage does not come from an S3 service; check the endpoint")]
     Foreign,
 }
 
 impl RemoteProblem {
-    /// Returns a stable code for programs that read errors.
+    /// Returns a stable code for client software that branches on errors.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Unreachable => "blobs_unreachable",
@@ -115,8 +119,8 @@ impl RemoteProblem {
         }
     }
 
-    /// Returns whether only a change of the settings, or of the storage they name, will help. The other problems may pass
-    /// by themselves.
+    /// Returns whether the problem lasts until the operator changes the settings or the storage. The other problems
+    /// may pass without a change.
     pub fn is_lasting(&self) -> bool {
         !matches!(self, Self::Unreachable | Self::Slow { .. } | Self::Failing(_))
     }

@@ -3,21 +3,21 @@
 //! Invariants:
 //! - Only implementations of [`Clock`] read the system's clock or sleep.
 //! - Callers cannot predict the bytes of a real [`Entropy`]. Tests use a counter instead.
-//! - [`Presence`] never reports a process that has ended as alive. It may report a living process as dead only if the
-//!   implementation keeps that process from writing.
+//! - [`Presence`] never reports a process that has ended as alive. An implementation may report a living process as
+//!   dead only if the implementation also keeps this process from writing.
 
 use std::time::Duration;
 
 use async_trait::async_trait;
 use base::{InstanceId, Timestamp};
 
-/// The source of time. Tests have their own, which they advance, so that no test waits.
+/// The source of time. Tests use a clock that they advance themselves, so no test waits.
 #[async_trait]
 pub trait Clock: Send + Sync {
     /// Returns the current moment.
     fn now(&self) -> Timestamp;
 
-    /// Returns after `duration`.
+    /// Waits for `duration`.
     async fn sleep(&self, duration: Duration);
 }
 
@@ -27,9 +27,9 @@ pub trait Entropy: Send + Sync {
     fn bytes(&self) -> [u8; 16];
 }
 
-/// Tells which processes are alive, so that runs of dead ones can be taken over.
+/// Reports which processes are alive, so that a process can take over the runs of a dead process.
 pub trait Presence: Send + Sync {
-    /// Returns the id of this process. It stays the same for as long as the process lives.
+    /// Returns the id of this process, which is the same on every call.
     fn this_process(&self) -> InstanceId;
 
     /// Returns whether another process is alive.

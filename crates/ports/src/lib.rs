@@ -1,11 +1,12 @@
 //! Every effect of the server as a trait: storage, network, time, randomness and scripts.
 //!
 //! Invariants:
-//! - Traits, their errors and their plain data only: no implementation with effects, no async runtime.
+//! - This crate has traits, their errors and their plain data. It has no implementation with effects and no async
+//!   runtime.
 //! - Code outside of the adapters reaches the outside world only through these traits.
-//! - Each error says who can act: the caller (a mistake), the calling code (a race to retry), or the operator and the
-//!   developers (a fault).
-//! - Implementations live in the adapters (`store`, `upstream`, `js`, `cli`'s clock and secrets) and in `testkit`;
+//! - The comment of each error variant names the party that must act: the caller (a mistake), the calling code (a
+//!   race to retry), or the operator and the developers (a fault).
+//! - Implementations are in the adapters (`store`, `upstream`, `js`, `cli`'s clock and secrets) and in `testkit`;
 //!   receipts are stored by `session`, in `Store`.
 
 pub mod blobs;
@@ -24,5 +25,5 @@ pub use secrets::Secrets;
 pub use store::Store;
 pub use upstream::Upstream;
 
-/// The cause of an `Unavailable` error. It is logged, but never shown to a caller.
+/// The cause of an `Unavailable` error. The cause is logged and never shown to a caller.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;

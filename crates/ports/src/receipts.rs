@@ -1,6 +1,6 @@
 //! The port of receipts: the durable evidence of each effect.
-//! Invariant: when `open` returns, the receipt survives a power cut, so an effect that may have left is never
-//! forgotten; a receipt that is still open after a crash means that the outcome is unknown.
+//! Invariant: when `open` returns, the receipt survives a power cut, so every request that was sent for an effect has
+//! a receipt. If a receipt is still open after a crash, the outcome of its effect is unknown.
 
 use std::fmt;
 
@@ -9,31 +9,32 @@ use base::{CatalogId, Digest, RunId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Storage of receipts.
+/// Storage of the receipts of one server.
 #[async_trait]
 pub trait Receipts: Send + Sync {
-    /// Records that this effect is about to happen. If a receipt exists, it belongs to an earlier attempt of the same
-    /// run: it is returned unchanged, and nothing is written.
-    async fn open(&self, intent: &Intent) -> Result<Option<Receipt>, Error>;
+    /// Records an effect before its request is sent, and returns `None`. If an earlier attempt of the same run stored
+    /// a receipt for this effect, returns that receipt unchanged and writes nothing.
+    async fn open(&self, intent: &EffectIntent) -> Result<Option<Receipt>, Error>;
 
-    /// Records the outcome of an effect whose receipt is open.
+    /// Replaces an open receipt by this one, which has the outcome.
     async fn close(&self, receipt: &Receipt) -> Result<(), Error>;
 }
 
-/// Identifies one effect of one run. The id stays the same when the run is resumed.
+/// Identifies one effect of one run. A resumed run gives each effect the same id again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct EffectId {
     /// The run of the program.
     pub run: RunId,
     /// The step's number in the plan, from 0.
     pub step: usize,
-    /// The row's number in the step's input, from 0. An effect without rows has 0.
+    /// The number of the input row for which the step has this effect, from 0. An effect of a step without input has
+    /// the number 0.
     pub row: usize,
 }
 
 impl EffectId {
-    /// Returns the idempotency key, by which an API recognises a repetition. It is made of the id alone, so a resumed run
-    /// sends the same key.
+    /// Returns the idempotency key, by which an API recognises a repeated request. The key is made of the effect id
+    /// alone, so a resumed run sends the same key.
     pub fn idempotency_key(&self) -> String {
         format!("{}-{}-{}", self.run, self.step, self.row)
     }
@@ -45,43 +46,43 @@ impl fmt::Display for EffectId {
     }
 }
 
-/// An effect that is about to happen.
+/// The description of an effect, which is stored before the request is sent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Intent {
+pub struct EffectIntent {
     pub id: EffectId,
     /// The catalog of the capability.
     pub catalog: CatalogId,
     /// The name of the capability that is called.
     pub capability: String,
-    /// The name that the program gave to the step.
+    /// The name that the program gave to the step, if it gave one.
     pub label: Option<String>,
-    /// Method and address, without query values.
+    /// The method and address of the request, without query values.
     pub request: String,
-    /// The digest of the arguments. Receipts with equal digests did the same thing.
+    /// The digest of the arguments. Two effects of one capability with equal digests have the same arguments.
     pub args: Digest,
-    /// The idempotency key, if the API takes one. A key makes it safe to send the request again.
+    /// The idempotency key, if the API takes one. With this key the request can be repeated safely.
     pub once: Option<String>,
-    /// The capability that undoes this effect.
+    /// The capability that undoes this effect, if the catalog names one.
     pub undo: Option<String>,
 }
 
 /// The evidence of one effect.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Receipt {
-    /// The effect, as it was recorded before the request left.
-    pub intent: Intent,
+    /// The description of the effect from before the request was sent.
+    pub intent: EffectIntent,
     pub state: State,
-    /// The rows of the API's answer, or the row that the probe found.
+    /// The rows of the API's answer, or the row that the probe returned.
     pub rows: Vec<Map<String, Value>>,
-    /// How the outcome was found out, if the API's own answer did not say.
+    /// How the outcome was determined, if the API's first answer was lost or inconclusive.
     pub resolved: Option<Resolved>,
 }
 
-/// The outcome of an effect, as far as it is known.
+/// The known outcome of an effect.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// The request may be under way, or a crash interrupted it.
+    /// The request may be in progress, or a crash interrupted it.
     Open,
     /// The effect happened.
     Done,
@@ -91,21 +92,21 @@ pub enum State {
     Unknown { status: Option<u16>, why: String },
 }
 
-/// How the outcome of an effect was found out.
+/// How the outcome of an effect was determined after its first answer was lost or inconclusive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Resolved {
-    /// By this read, which found the effect's result or found that it is missing.
+    /// This read returned the result of the effect, or showed that there is none.
     Probe { capability: String },
-    /// By sending the request again with the idempotency key.
+    /// The request was sent again with the idempotency key, and the API answered.
     Repeated,
-    /// By the receipt of an earlier attempt of the same run. Nothing was sent.
+    /// An earlier attempt of the same run stored the receipt. This attempt sent no request.
     Earlier,
 }
 
 impl Receipt {
-    /// Returns the receipt of an effect that is about to happen.
-    pub fn open(intent: Intent) -> Self {
+    /// Returns the open receipt of an effect whose request is not yet sent.
+    pub fn open(intent: EffectIntent) -> Self {
         Self { intent, state: State::Open, rows: Vec::new(), resolved: None }
     }
 }
@@ -125,7 +126,8 @@ impl fmt::Display for State {
 /// Why a receipt could not be stored.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A fault of ours: logged in full, shown as this line. After a failed `close` the receipt may still be open.
+    /// A fault of the storage. The cause is logged, and the caller sees only this message. After a failed `close` the
+    /// receipt may still be open.
     #[error("receipts cannot be kept")]
     Unavailable(#[source] crate::Cause),
 }

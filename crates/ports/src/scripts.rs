@@ -1,12 +1,13 @@
 //! The port of scripts: a JavaScript engine whose step takes a heap and an input, and returns the next heap, an outcome and
 //! the pending calls.
 //!
-//! Invariant: a step makes no call and touches no store. `session` makes the pending calls and commits the heap, so a
-//! run is a continuation that any process can resume, and no thread holds it.
+//! Invariant: a step makes no call and touches no store. The crate `session` makes the pending calls and commits the
+//! heap. A waiting run is therefore data that any process can resume, and no thread is blocked by it.
 //!
-//! A heap is named by its key and travels as objects: each holds the changes since its parent, down to the engine's
-//! own base image. The engine keeps recent heaps in memory. For any other heap it returns [`Error::Absent`]; the
-//! caller then loads the objects with [`Scripts::admit`] and retries.
+//! A heap is named by its key. It is stored and loaded as a chain of objects: each object contains the changes since
+//! its parent heap, and the first one the changes since the engine's base image. The engine caches recent heaps in
+//! memory. For a heap that is not in memory it returns [`Error::Absent`]; the caller then loads the objects with
+//! [`Scripts::admit`] and retries.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,34 +22,37 @@ use serde_json::Value;
 /// A JavaScript engine whose whole state is a heap.
 #[async_trait]
 pub trait Scripts: Send + Sync {
-    /// Returns the engine that makes new heaps.
-    /// Heaps name their engine, because a heap runs only on the engine that made it.
+    /// Returns the digest of the engine that makes new heaps. A heap records this digest, because a heap runs only on
+    /// the engine that made it.
     fn engine(&self) -> Digest;
 
-    /// Returns the program of that engine. It must be stored for as long as a heap needs it.
+    /// Returns the WebAssembly code of the engine that [`Scripts::engine`] names. The caller stores this code for as
+    /// long as a heap of the engine exists.
     fn guest(&self) -> &[u8];
 
-    /// Translates TypeScript to JavaScript without moving any line. JavaScript is returned unchanged.
+    /// Translates TypeScript to JavaScript and keeps every line number. JavaScript is returned unchanged.
     fn to_javascript(&self, source: &str) -> Result<String, Thrown>;
 
-    /// Returns the header of a stored object. Only the header is checked here; `admit` checks the content.
+    /// Returns the header of a stored object. This method checks the header only; `admit` checks the content.
     fn header(&self, object: &[u8]) -> Result<ObjectHeader, Error>;
 
-    /// Returns whether a heap is in memory at this moment. It may be evicted at any time.
+    /// Returns whether a heap is in memory at this moment. The engine may evict the heap right after this call.
     fn is_in_memory(&self, key: Digest) -> bool;
 
-    /// Loads the objects of a heap, the oldest ancestor first, and verifies each one; the last object's key is `key`.
-    /// The first object's parent must be the base image or a heap in memory, or else this returns [`Error::Absent`].
+    /// Loads the objects of a heap, the oldest ancestor first, and verifies each object. The last object must have
+    /// the key `key`. The parent of the first object must be the base image or a heap in memory; otherwise this
+    /// returns [`Error::Absent`].
     async fn admit(&self, key: Digest, objects: Vec<Vec<u8>>) -> Result<(), Error>;
 
-    /// Loads the program of another engine, as [`Scripts::guest`] of another build returned it.
+    /// Loads another engine from its WebAssembly code, which [`Scripts::guest`] of another build returned. Returns
+    /// the digest of that engine.
     async fn admit_engine(&self, guest: Vec<u8>) -> Result<Digest, Error>;
 
     /// Runs the engine until the code completes, throws or waits for calls.
     async fn step(&self, step: Step) -> Result<Stepped, Error>;
 
-    /// Loads the objects of the step's heap, if any are given, and then runs the step: [`Scripts::admit`] and
-    /// [`Scripts::step`] in one call, which saves a thread switch.
+    /// Loads `objects` as the step's heap unless the list is empty, and then runs the step. This call does the work
+    /// of [`Scripts::admit`] and [`Scripts::step`] and saves a thread switch.
     async fn step_from(&self, objects: Arc<Vec<Vec<u8>>>, step: Step) -> Result<Stepped, Error> {
         if let (Some(heap), false) = (step.heap, objects.is_empty()) {
             self.admit(heap, objects.to_vec()).await?;
@@ -56,50 +60,51 @@ pub trait Scripts: Send + Sync {
         self.step(step).await
     }
 
-    /// Prepares an instance for the next step on this heap, to save time later. Doing nothing is a valid
-    /// implementation.
+    /// Prepares an engine instance for the next step on this heap, so that the step starts sooner. An implementation
+    /// may do nothing.
     async fn prepare(&self, _key: Digest) -> Result<(), Error> {
         Ok(())
     }
 
-    /// Returns one object that holds the whole heap and needs no parent.
+    /// Returns one object with the whole content of a heap, which can be loaded without a parent.
     async fn standalone_object(&self, key: Digest) -> Result<Vec<u8>, Error>;
 
-    /// Returns the global names in a heap, each with a digest of its value, for comparing heaps.
+    /// Returns the global variables of a heap, each with a digest of its value, so that two heaps can be compared.
     async fn globals(&self, key: Digest) -> Result<Vec<Global>, Error>;
 }
 
-/// The header of a stored object.
+/// The header of a stored object: the fields that can be read without loading the object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ObjectHeader {
-    /// The key of the heap that the object holds.
+    /// The key of the heap that results from loading this object.
     pub key: Digest,
-    /// The heap that the object is a difference to. `None` is the engine's base image.
+    /// The heap to which the object adds its changes. `None` means the engine's base image.
     pub parent: Option<Digest>,
-    /// The size of the heap's memory.
+    /// The size of the script's memory after the object is loaded.
     pub memory_bytes: u64,
 }
 
-/// One step to run.
+/// One step to run: a piece of work on a heap, from its input until the code ends or waits.
 #[derive(Debug, Clone)]
 pub struct Step {
     /// The heap to start from. `None` starts with the base image of the engine.
     pub heap: Option<Digest>,
-    /// The first action of the step.
+    /// The code to evaluate, or the answers to deliver.
     pub input: Input,
     pub limits: Limits,
-    /// The environment that the code sees. It is never part of a heap.
+    /// The headers and host functions that the code can use. They are passed anew to each step and never stored in a
+    /// heap.
     pub surroundings: Arc<Surroundings>,
-    /// Stops this step from outside.
+    /// The flag with which the caller can stop this step while it runs.
     pub stop: Stop,
-    /// Lets other steps run in between. `None` if steps do not share processors.
+    /// Pauses this step so that other steps can run. `None` if steps do not share processors.
     pub turns: Option<Arc<dyn Turns>>,
 }
 
-/// Lets steps take turns on the processors.
+/// Shares the processors among running steps: a step pauses while other steps have their turn.
 pub trait Turns: Send + Sync {
-    /// Called on the step's thread every few milliseconds. Returns when the step may go on, or when `stopped` returns
-    /// true. The returned duration is added to the step's deadline.
+    /// Blocks the step's thread until the step may continue or `stopped` returns true. The engine calls this every
+    /// few milliseconds. The returned duration is the time spent waiting; the engine adds it to the step's deadline.
     fn pause(&self, stopped: &dyn Fn() -> bool) -> Duration;
 }
 
@@ -109,48 +114,48 @@ impl std::fmt::Debug for dyn Turns {
     }
 }
 
-/// The first action of a step.
+/// The input of a step.
 #[derive(Debug, Clone)]
 pub enum Input {
-    /// Evaluates JavaScript, as [`Scripts::to_javascript`] returned it.
+    /// Evaluates this code, which [`Scripts::to_javascript`] returned.
     Evaluate { code: String },
-    /// Settles pending calls of earlier steps, by call id.
+    /// Delivers the results of pending calls of earlier steps. Each result is paired with the id of its call.
     Settle { answers: Vec<(u64, Result<Value, Thrown>)> },
 }
 
 /// The limits of one step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
-    /// The size that the heap's memory may reach.
+    /// The maximum size of the script's memory. A step that needs more fails with [`Error::Memory`].
     pub memory_bytes: u64,
-    /// The limit of this step in wall clock time.
+    /// The maximum duration of this step in wall clock time. A longer step fails with [`Error::Deadline`].
     pub deadline_ms: u64,
     /// Console output beyond this size is counted and dropped.
     pub output_bytes: u64,
 }
 
-/// The environment that the code sees.
+/// The parts of the code's environment that a heap does not store.
 #[derive(Debug, Clone, Default)]
 pub struct Surroundings {
     /// The headers that the code reads as `mcp.headers`.
     pub headers: BTreeMap<String, String>,
-    /// Whether `plasm` and `plasm.plan` are defined.
+    /// Whether the functions `plasm` and `plasm.plan` are defined.
     pub programs: bool,
-    /// Whether `fetch` is defined.
+    /// Whether the function `fetch` is defined.
     pub fetch: bool,
 }
 
-/// Stops a step from outside. A stopped step has no outcome and leaves no heap.
+/// A flag that stops a running step. A stopped step returns [`Error::Stopped`] and leaves no heap.
 #[derive(Debug, Clone, Default)]
 pub struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    /// Ends the step soon. All clones of this value mean the same step.
+    /// Requests the end of the step. All clones of this value share one flag.
     pub fn stop(&self) {
         self.0.store(true, Ordering::Release);
     }
 
-    /// Returns whether the step was asked to end.
+    /// Returns whether [`Stop::stop`] was called on any clone.
     pub fn is_stopped(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
@@ -159,12 +164,12 @@ impl Stop {
 /// The result of a step.
 #[derive(Debug, Clone)]
 pub struct Stepped {
-    /// The memory after the step.
+    /// The heap after the step.
     pub heap: Heap,
     pub outcome: Outcome,
     /// The step's console output, in order and not cut at line ends.
     pub console: String,
-    /// The number of bytes that were dropped from it.
+    /// The number of bytes of console output that were dropped because of [`Limits::output_bytes`].
     pub console_dropped: u64,
 }
 
@@ -172,15 +177,15 @@ pub struct Stepped {
 #[derive(Debug, Clone)]
 pub struct Heap {
     pub key: Digest,
-    /// The heap that the object is a difference to. `None` is the engine's base image.
+    /// The heap to which the object adds its changes. `None` means the engine's base image.
     pub parent: Option<Digest>,
-    /// The engine that the heap needs.
+    /// The digest of the engine that made the heap and can run it.
     pub engine: Digest,
-    /// The bytes to store.
+    /// The stored object: the changes since `parent`.
     pub object: Arc<[u8]>,
-    /// The size of the heap's memory.
+    /// The size of the script's memory.
     pub memory_bytes: u64,
-    /// The number of objects that a reader needs, this one included.
+    /// The number of objects in the chain from the base image to this heap, this object included.
     pub links: u32,
 }
 
@@ -193,7 +198,7 @@ pub enum Outcome {
     Threw(Thrown),
     /// The code waits for calls. Its stack is empty, so the heap is the complete continuation.
     Waiting {
-        /// Every pending call, including those of earlier steps.
+        /// Every call without an answer, including calls that earlier steps made.
         owed: Vec<HostCall>,
     },
 }
@@ -204,7 +209,7 @@ pub enum Outcome {
 pub enum Completion {
     /// A value that JSON can represent.
     Json(Value),
-    /// A value that JSON cannot represent, as text for a person.
+    /// A value that JSON cannot represent, rendered as text.
     Inspected(String),
     Undefined,
 }
@@ -212,7 +217,8 @@ pub enum Completion {
 /// A call that the code waits for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HostCall {
-    /// Unique in its heap and in all heaps derived from it.
+    /// The number by which [`Input::Settle`] names the call. The number is unique in the heap and in all later heaps
+    /// of the chain.
     pub id: u64,
     pub call: Call,
 }
@@ -221,53 +227,53 @@ pub struct HostCall {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Call {
-    /// A timer. It is settled without a value, this many milliseconds after the code first requested it.
+    /// A timer, answered without a value `ms` milliseconds after the code requested the timer.
     Timer { ms: u64 },
-    /// A program to run. It is settled with the program's results.
+    /// A program to run. The answer is the program's results.
     Plasm { program: String },
-    /// A program to plan. It is settled with the answer of the `plasm` tool.
+    /// A program to plan. The answer is that of the tool `plasm`.
     Plan { program: String },
-    /// A request to an origin that the server's rules allow.
+    /// An HTTP request of `fetch`. The server checks the origin against its rules before it sends the request.
     Fetch { request: Value },
 }
 
-/// An exception.
+/// An exception that JavaScript code threw.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Thrown {
     /// The name of the error's class, such as `TypeError`.
     pub name: String,
     pub message: String,
-    /// The stack trace, in the line numbers of the caller's source.
+    /// The stack trace. Its line numbers are those of the caller's source text.
     pub stack: String,
 }
 
-/// A global name of a heap.
+/// A global variable of a heap.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Global {
     pub name: String,
-    /// `number`, `function`, `class`, `object`, …
+    /// The kind of the value: `number`, `function`, `class`, `object`, …
     pub kind: String,
-    /// A short rendering of the value.
+    /// A short text form of the value.
     pub preview: String,
-    /// The approximate size of everything that is reachable from this name.
+    /// The approximate number of bytes of all values that are reachable from the variable.
     pub size: u64,
-    /// Equal for equal content.
+    /// The digest of the value's content. Two variables with equal content have equal digests.
     pub digest: Digest,
 }
 
-/// Why the engine has no result.
+/// Why an operation of the engine failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Not a fault: load its objects with `admit` and retry.
+    /// The heap must be loaded first: the caller calls [`Scripts::admit`] and retries.
     #[error("heap {0} is not in memory")]
     Absent(Digest),
-    #[error("heap {0} is damaged")]
+    #[error("the stored objects of heap {0} are damaged; restore them from a backup")]
     Damaged(Digest),
-    #[error("heap {heap} needs engine {engine}, which is not here")]
+    #[error("heap {heap} needs engine {engine}, which is not loaded in this process")]
     NoEngine { heap: Digest, engine: Digest },
-    #[error("these bytes are not an engine of ours")]
+    #[error("the stored JavaScript engine is not an engine that this version can run")]
     NotAnEngine,
-    #[error("the heap waits for no answer to call {0}")]
+    #[error("an answer was delivered to call {0}, but the heap has no such pending call")]
     NoCall(u64),
     #[error("the run used more than {0} bytes of memory")]
     Memory(u64),
@@ -275,7 +281,7 @@ pub enum Error {
     Deadline(u64),
     #[error("the run was stopped")]
     Stopped,
-    /// The engine has no room. The run is not at fault and can be retried.
+    /// The engine already runs as many steps as it can. The caller can retry later.
     #[error("too many runs are waiting for the JavaScript engine")]
     Busy,
     #[error("the JavaScript engine failed")]

@@ -1,30 +1,30 @@
 //! The port of rows: the durable and only mutable data of the server.
 //!
-//! A row is bytes under `(tenant, table, id)` with a version. Writing is one [`Batch`], which is applied whole or not
-//! at all; each write may require the version that was read. The trait has nothing else, so that memory, SQLite and
-//! PostgreSQL share one conformance suite and faults can be injected in one place. The meaning of rows is
-//! `session`'s.
+//! A row is a byte string with a version, stored under `(tenant, table, id)`. All writes go through one [`Batch`],
+//! which is applied whole or not at all; each write may require the version that the caller read. The trait is this
+//! small so that every implementation passes the same conformance suite and tests can inject faults in one place. The
+//! crate `session` defines the content of rows.
 //!
 //! Invariants:
-//! - Every key carries its tenant; no read crosses tenants.
+//! - Every key contains its tenant, and a read returns rows of one tenant only.
 //! - When `commit` returns `Ok`, the batch survives a power cut.
-//! - A lost race is `Conflict`, never a silent overwrite.
+//! - If another writer was faster, `commit` returns `Conflict` and overwrites nothing.
 
 use async_trait::async_trait;
 use base::TenantId;
 use serde::{Deserialize, Serialize};
 
-/// Storage of rows.
+/// Storage of rows for all tenants.
 #[async_trait]
 pub trait Store: Send + Sync {
-    /// Returns the row of a key, if there is one.
+    /// Returns the row of a key, or `None` if the key has no row.
     async fn get(&self, key: &Key) -> Result<Option<Row>, Error>;
 
     /// Returns the rows of a range with their ids, in the order of the ids.
     async fn scan(&self, range: &Range) -> Result<Vec<(String, Row)>, Error>;
 
-    /// Returns the ids that a scan finds, each with the row of the table `other` under the same id. Stores that can do
-    /// this in one read override it.
+    /// Returns the ids that `scan` would return, each with the row that the table `other` has under the same id. A
+    /// store that can do this in one read overrides this method.
     async fn scan_with(&self, range: &Range, other: Table) -> Result<Vec<(String, Option<Row>)>, Error> {
         let mut pairs = Vec::new();
         for (id, _) in self.scan(range).await? {
@@ -37,35 +37,35 @@ pub trait Store: Send + Sync {
     /// Applies a batch. When this returns `Ok`, the batch is durable.
     async fn commit(&self, batch: Batch) -> Result<(), Error>;
 
-    /// Returns all tenants that have a row, in the order of their ids. Used for maintenance over the whole store.
+    /// Returns all tenants that have a row, in the order of their ids. Maintenance of the whole store uses this list.
     async fn tenants(&self) -> Result<Vec<TenantId>, Error>;
 
-    /// Checks that the storage answers. `/readyz` calls this.
+    /// Reads from the storage to check that it works. The route `/readyz` calls this.
     async fn ping(&self) -> Result<(), Error>;
 }
 
-/// The tables, each with its key and its rows: `key -> row`.
+/// The tables of the store. The comment of each table has the form `id -> content of the row`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Table {
     /// Digest of the intent -> logical session id.
     Intent,
-    /// Logical session id -> its intent, counters and execute session.
+    /// Logical session id -> the session's intent, counters and execute session.
     LogicalSession,
     /// A connection -> its slots, each naming a logical session.
     Connection,
-    /// Execute session id -> its catalogs, ledger and revision.
+    /// Execute session id -> the session's catalogs, ledger and revision.
     ExecuteSession,
-    /// `{logical session}/{number}` -> one run: its plan, artifact and coverage.
+    /// `{logical session}/{number}` -> one run: plan, artifact and coverage.
     Run,
-    /// `{logical session}/{number}` -> the result of that run, if it is small. It is durable with the run, in one
-    /// flush.
+    /// `{logical session}/{number}` -> the result of the run with this number, if the result is small. One batch
+    /// writes the run and its small result, so one flush makes both durable.
     Artifact,
-    /// Run id -> its session and number.
+    /// Run id -> the run's session and number in that session.
     RunId,
     /// `{principal}/{number}` -> a run of that principal in a session without an intent.
     PrincipalRun,
-    /// `{logical session}/{number}` -> a plan as it was shown.
+    /// `{logical session}/{number}` -> a plan in the form in which it was shown to the caller.
     Plan,
     /// `{logical session}/{number}` -> a reviewed plan that may run once.
     PlanCommit,
@@ -73,33 +73,34 @@ pub enum Table {
     Request,
     /// `{logical session}/{run}/{step}/{row}` -> the receipt of one effect.
     Receipt,
-    /// `{logical session}/{number}` -> where an unfinished list goes on.
+    /// `{logical session}/{number}` -> the continuation of an unfinished list.
     Page,
-    /// `{logical session}/{number}` -> a run that outlives its call.
+    /// `{logical session}/{number}` -> a run that continues after the call that started it.
     Operation,
-    /// `{logical session}/{moment}-{number}` -> one call: its request and its outcome.
+    /// `{logical session}/{moment}-{number}` -> one call of a client: request and outcome.
     Trace,
-    /// Digest of an API key -> its identity. The key itself is not stored.
+    /// Digest of an API key -> the identity of the key's owner. The key itself is not stored.
     ApiKey,
-    /// Legacy transport session id -> its `initialize` parameters, so that a restart does not lose the session.
+    /// Id of a session of the older MCP transport -> the parameters of `initialize`. With this row the session
+    /// survives a restart.
     Transport,
-    /// Heap key -> its properties, and its object or the digest of the blob that holds the object.
+    /// Heap key -> the heap's properties, and its object or the digest of the blob with the object.
     Heap,
-    /// Heap key -> its tags.
+    /// Heap key -> the tags that callers gave the heap.
     HeapTags,
-    /// Execution id, the newest first -> one script run: its code, state and result.
+    /// Execution id, the newest first -> one script run: code, state and result.
     Execution,
-    /// Execution id -> nothing. The row exists while the run has not ended.
+    /// Execution id -> an empty row, which exists until the script run ends.
     OpenExecution,
-    /// `{execution}/{number}` -> a piece of its console output.
+    /// `{execution}/{number}` -> a piece of the script run's console output.
     ExecutionOutput,
-    /// A session with JavaScript -> its head, and the runs that wait for their turn.
+    /// Session id -> the head of the session, and the script runs that wait for their turn.
     JsSession,
-    /// `{session}/{index}` -> one entry of its log.
+    /// `{session}/{index}` -> one entry of the session's log.
     SessionLog,
-    /// Digest of a JavaScript engine -> the blob that holds its program.
+    /// Digest of a JavaScript engine -> the digest of the blob with the engine's WebAssembly code.
     Guest,
-    /// One row per tenant -> the storage that its heaps use.
+    /// A fixed id -> the number of bytes that the tenant's heaps use. Each tenant has one row.
     HeapUse,
 }
 
@@ -139,8 +140,8 @@ impl Table {
         Self::ALL.into_iter().filter(|table| table.is_of_session())
     }
 
-    /// Returns whether the table's rows belong to a session. The match has no wildcard, so the author of a new table must
-    /// decide.
+    /// Returns whether the table's rows belong to a session. The match names every table, so the compiler asks the
+    /// author of a new table to decide.
     fn is_of_session(self) -> bool {
         match self {
             Table::Run
@@ -172,7 +173,7 @@ impl Table {
         }
     }
 
-    /// Returns the name in storage. It never changes, because stored rows are found by it.
+    /// Returns the table's name in storage. A name never changes, because stored rows are found by it.
     pub fn name(self) -> &'static str {
         match self {
             Table::Intent => "intent",
@@ -205,13 +206,13 @@ impl Table {
     }
 }
 
-/// The name of a row.
+/// The full name of a row: tenant, table and id.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     /// The tenant that owns the row.
     pub tenant: TenantId,
     pub table: Table,
-    /// The name within the table: any text without NUL, at most 1 KiB.
+    /// The name of the row within the table: any text without NUL, at most 1 KiB.
     pub id: String,
 }
 
@@ -221,40 +222,41 @@ impl Key {
     }
 }
 
-/// A stored value with its version.
+/// A stored value with the version that a later write can require.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// 1 when first written, and one more with each write of this key. A deleted key starts at 1 again.
+    /// The number of writes of this key since the key was created. The first write has version 1, and deletion resets
+    /// the count.
     pub version: u64,
-    /// The content. Its meaning is the caller's.
+    /// The content, which the store never interprets.
     pub value: Vec<u8>,
 }
 
-/// A page of a table: ids with a prefix, after an id, at most `limit` rows.
+/// The request for a page of a table: the ids with a prefix that follow an id, at most `limit` rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Range {
     pub tenant: TenantId,
     pub table: Table,
-    /// The beginning of every id of the page.
+    /// The text with which every returned id begins. The empty text selects all ids.
     pub prefix: String,
-    /// The last id of the page before (exclusive). `None` starts with the first id.
+    /// The last id of the previous page. The scan returns ids after this one; `None` starts with the first id.
     pub after: Option<String>,
     /// The largest number of rows to return.
     pub limit: usize,
 }
 
-/// The state that a write requires of the row it replaces.
+/// The state that a write requires of the stored row before the write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expect {
-    /// Nothing is required.
+    /// The write happens whatever is stored.
     Any,
-    /// The row does not exist.
+    /// The key must have no row.
     Absent,
-    /// The row has this version, as the caller read it.
+    /// The row must still have this version, which the caller read earlier.
     Version(u64),
 }
 
-/// One write of a batch, with the state it requires.
+/// One write of a batch, with the state that the stored row must have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Write {
     Put { key: Key, value: Vec<u8>, expect: Expect },
@@ -262,14 +264,14 @@ pub enum Write {
 }
 
 impl Write {
-    /// Returns the key that is written.
+    /// Returns the key of the written or deleted row.
     pub fn key(&self) -> &Key {
         match self {
             Write::Put { key, .. } | Write::Delete { key, .. } => key,
         }
     }
 
-    /// Returns the state that the write requires.
+    /// Returns the state that the stored row must have.
     pub fn expect(&self) -> Expect {
         match self {
             Write::Put { expect, .. } | Write::Delete { expect, .. } => *expect,
@@ -291,7 +293,7 @@ impl Batch {
         self
     }
 
-    /// Adds the deletion of a row. Deleting a row that does not exist is allowed, if the write does not expect it.
+    /// Adds the deletion of a row. Deleting a missing row succeeds, unless `expect` names a version.
     pub fn delete(mut self, key: Key, expect: Expect) -> Self {
         self.writes.push(Write::Delete { key, expect });
         self
@@ -301,22 +303,22 @@ impl Batch {
 /// Why a read or a commit failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A lost race: the caller reads again and retries.
-    #[error("row {table}/{id} was changed by someone else", table = .0.table.name(), id = .0.id)]
+    /// Another writer was faster: the caller reads the row again and retries.
+    #[error("row {table}/{id} was changed by another writer; read it again and retry", table = .0.table.name(), id = .0.id)]
     Conflict(Key),
-    /// The stored bytes are not the ones that were written. Other rows stay usable; only a backup can restore this
-    /// one.
+    /// The stored bytes differ from the bytes that were written. Only a backup can restore the damaged row; other
+    /// rows stay usable.
     #[error("{what} in storage is damaged")]
     Damaged {
         what: String,
         #[source]
         cause: crate::Cause,
     },
-    /// The operator can act by freeing space.
-    #[error("storage is full")]
+    /// The disk or the quota of the storage is full. The operator must free space.
+    #[error("the storage of rows is full; free space on its disk")]
     Full(#[source] crate::Cause),
-    /// A fault of ours: logged in full, shown as this line. After a `commit` the batch may have been applied, so read
-    /// before retrying.
-    #[error("storage is unavailable")]
+    /// A fault of the storage. The cause is logged, and the caller sees only this message. After a failed `commit`
+    /// the batch may still have been applied, so the caller reads before it retries.
+    #[error("the storage of rows failed; check its disk or database")]
     Unavailable(#[source] crate::Cause),
 }

@@ -1,52 +1,52 @@
 //! The port of outgoing HTTP: calls to the APIs that catalogs describe.
-//! Invariant: a request leaves only for the origin it names. Credentials are added behind this trait and appear in no
-//! answer and no error.
+//! Invariant: a request is sent only to the origin that the request names. Implementations add the credentials, and
+//! remove them from answers and errors.
 
 use async_trait::async_trait;
 pub use base::Pace;
 use base::{Auth, Request, Response, TenantId};
 
-/// The network, as far as catalogs use it.
+/// Sends the requests that catalogs describe.
 #[async_trait]
 pub trait Upstream: Send + Sync {
-    /// Sends one request, retried if `repeatable` allows it. Any status is a `Response`; an error means that there
-    /// was no response.
+    /// Sends one request, and repeats it after a temporary failure if `call.repeatable` is true. An answer with any
+    /// status is a `Response`; an error means that no response arrived.
     async fn send(&self, call: Call) -> Result<Response, Error>;
 
-    /// Returns the names of the secrets that a call with this auth needs and that are not set.
+    /// Returns the names of the secrets that requests with this authentication need and that are not set.
     async fn missing_secrets(&self, _tenant: &TenantId, _auth: &Auth) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// One request and how it may be sent.
+/// One request and the conditions under which it may be sent.
 #[derive(Debug, Clone)]
 pub struct Call {
     /// The tenant whose secrets sign the request.
     pub tenant: TenantId,
     pub request: Request,
-    /// Whether the request is a read, so that sending it twice changes nothing. Other requests are sent again only if
-    /// nothing of them left.
+    /// Whether the request is a read, so that sending it twice changes nothing. Any other request is sent again only
+    /// if no byte of it was sent before.
     pub repeatable: bool,
-    /// The rate that the origin allows, if its catalog says so.
+    /// The rate that the origin allows, if the catalog has one.
     pub pace: Option<Pace>,
 }
 
-/// Why there is no OAuth token. The error is cloned for every call that waited for the same token.
+/// Why there is no OAuth token. Calls that wait for the same token each receive a clone of the error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
-    /// `kind` is a word for the failure, such as `timeout`.
+    /// The request for a token failed before an answer arrived. `kind` is a word for the failure, such as `timeout`.
     #[error("the token endpoint gave no answer ({kind})")]
     NoAnswer { kind: &'static str },
-    /// The operator can act: client id, client secret or scopes are wrong. `code` is OAuth's own, such as
-    /// `invalid_client`.
+    /// The operator must correct the client id, the client secret or the scopes. `code` is an error code of OAuth,
+    /// such as `invalid_client`.
     #[error("the token endpoint refused the client (status {status}, {})", code.as_deref().unwrap_or("no code"))]
     Refused { status: u16, code: Option<String> },
     #[error("the token endpoint's answer is not a bearer token")]
     Unreadable,
 }
 
-/// Why there is no response. `label` is method and address of the request, without query values.
+/// Why there is no response. `label` has the method and address of the request, without query values.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("{label}: no answer within {ms} ms")]
@@ -70,7 +70,7 @@ pub enum Error {
     Redirect { label: String, location: String },
     #[error("{label}: the request leaves its catalog's origin")]
     ForeignOrigin { label: String },
-    /// A mistake in a catalog: the request cannot be encoded.
+    /// The request cannot be encoded. The catalog that describes the request must be corrected.
     #[error("{label}: the request is malformed: {cause}")]
     Invalid {
         label: String,

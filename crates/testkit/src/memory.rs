@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use base::{Digest, Secret, TenantId, Timestamp};
-use ports::receipts::{EffectId, Intent, Receipt};
+use ports::receipts::{EffectId, EffectIntent, Receipt};
 use ports::store::{Batch, Expect, Key, Range, Row, Write};
 use ports::{blobs, receipts, secrets, store};
 
@@ -330,7 +330,7 @@ impl MemoryReceipts {
 
 #[async_trait]
 impl receipts::Receipts for MemoryReceipts {
-    async fn open(&self, intent: &Intent) -> Result<Option<Receipt>, receipts::Error> {
+    async fn open(&self, intent: &EffectIntent) -> Result<Option<Receipt>, receipts::Error> {
         self.count_call()?;
         lock(&self.events).push(("open", intent.id));
         let mut receipts = lock(&self.receipts);

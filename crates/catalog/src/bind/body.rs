@@ -1,6 +1,7 @@
-//! Bodies of requests: the templates of a body with their holes filled.
-//! Invariants: a hole that stands alone keeps the JSON type of its value. A hole without a value is left out, and so is an
-//! object inside the body if none of its holes has a value. `null` in an update is a value, because it clears what it sets.
+//! Bodies of requests: fills the holes of a body template with the arguments of a call.
+//! Invariants: a hole that is a whole JSON value keeps the type of the argument. A hole without an argument is left
+//! out. An object inside the body is left out if it has holes and all of them have no argument. `null` counts as an
+//! argument where it clears a value in the API.
 
 use base::{FormPart, Payload};
 use base64::Engine;
@@ -13,7 +14,7 @@ use crate::model::{Body, MultipartPart, ValueTemplate};
 use crate::template::Hole;
 use crate::types::{TextStyle, Type};
 
-/// Fills a body. Returns `None` only for a raw body without a value.
+/// Fills a body template. Returns `None` only for a raw body whose hole has no argument.
 pub(super) fn fill(values: &CallValues<'_>, body: &Body) -> Option<Payload> {
     match body {
         Body::Json { shape, content_type } => {
@@ -36,7 +37,8 @@ pub(super) fn fill(values: &CallValues<'_>, body: &Body) -> Option<Payload> {
     }
 }
 
-/// Fills the outermost value of a body. Its fixed values say what the call does, so they stay even if no hole has a value.
+/// Fills the outermost value of a body. The fixed values of this object are part of every call, so they are sent even
+/// if no hole has an argument.
 fn fill_whole_body(values: &CallValues<'_>, template: &ValueTemplate) -> Option<Value> {
     match template {
         ValueTemplate::Object(parts) => Some(Value::Object(fill_object(values, parts))),
@@ -48,17 +50,18 @@ fn fill_object(values: &CallValues<'_>, parts: &IndexMap<String, ValueTemplate>)
     parts.iter().filter_map(|(name, part)| Some((name.clone(), fill_value(values, part)?))).collect()
 }
 
-/// Fills a value. Returns `None` if it has holes and none of them has a value.
+/// Fills one value of a template. Returns `None` if the value has holes and no hole has an argument.
 pub(super) fn fill_value(values: &CallValues<'_>, template: &ValueTemplate) -> Option<Value> {
     match template {
         ValueTemplate::Fixed(value) => Some(value.clone()),
-        ValueTemplate::Hole(hole) if values.clears(hole) => Some(Value::Null),
+        ValueTemplate::Hole(hole) if values.is_cleared(hole) => Some(Value::Null),
         ValueTemplate::Hole(hole) => values.wire_value(hole).map(|value| value.into_owned()),
-        ValueTemplate::Text(template) => template.fill_text(|hole| values.text(hole)).map(Value::String),
+        ValueTemplate::Text(template) => template.fill_text(|hole| values.text_value(hole)).map(Value::String),
         ValueTemplate::Object(parts) => {
-            // Fixed values around empty holes have no meaning to the API: `{"filter": {"op": "eq"}}` is not a filter.
+            // An object with fixed values and empty holes is useless to the API: `{"filter": {"op": "eq"}}` is not a
+            // filter.
             let holes = template.holes();
-            let has_value = |hole: &&Hole| values.wire_value(hole).is_some() || values.clears(hole);
+            let has_value = |hole: &&Hole| values.wire_value(hole).is_some() || values.is_cleared(hole);
             let is_empty = !holes.is_empty() && !holes.iter().any(has_value);
             (!is_empty).then(|| Value::Object(fill_object(values, parts)))
         }
@@ -69,8 +72,8 @@ pub(super) fn fill_value(values: &CallValues<'_>, template: &ValueTemplate) -> O
     }
 }
 
-/// Puts a value at a dotted path of a body and makes the objects on the way.
-pub(super) fn put(body: &mut Option<Payload>, path: &str, value: Value) {
+/// Puts a value at a dotted path of a body. Missing objects along the path are created.
+pub(super) fn put_at_path(body: &mut Option<Payload>, path: &str, value: Value) {
     match body.get_or_insert_with(|| Payload::json(Value::Object(Map::new()))) {
         Payload::Json { value: json, .. } => put_into_json(json, path, value),
         Payload::Form(pairs) => {
@@ -85,7 +88,8 @@ pub(super) fn put(body: &mut Option<Payload>, path: &str, value: Value) {
             content_type: None,
             bytes: plain_text(&value).into_bytes(),
         }),
-        // The reader refuses a catalog that would put a value into bytes.
+        // This case does not occur: the reader refuses a catalog that would put a page parameter or a key into a raw
+        // body.
         Payload::Bytes { .. } => {}
     }
 }
@@ -104,7 +108,7 @@ fn put_into_json(json: &mut Value, path: &str, value: Value) {
     *target = value;
 }
 
-/// Appends the pairs of a form, in which nested values are written `a[b]=1` and `a[]=2`.
+/// Appends the name and value pairs of a form. Nested objects and arrays are written as `a[b]=1` and `a[]=2`.
 fn push_form_pairs(name: String, value: &Value, pairs: &mut Vec<(String, String)>) {
     let nested_name = |key: &str| if name.is_empty() { key.to_owned() } else { format!("{name}[{key}]") };
     match value {
@@ -118,17 +122,18 @@ fn push_form_pairs(name: String, value: &Value, pairs: &mut Vec<(String, String)
 fn fill_part(values: &CallValues<'_>, part: &MultipartPart) -> Option<FormPart> {
     Some(FormPart {
         name: part.name.clone(),
-        file_name: part.file_name.as_ref().and_then(|template| template.fill_text(|hole| values.text(hole))),
+        file_name: part.file_name.as_ref().and_then(|template| template.fill_text(|hole| values.text_value(hole))),
         content_type: part.content_type.clone(),
         bytes: fill_bytes(values, &part.value)?,
     })
 }
 
-/// Fills a value that is sent as bytes. A blob is decoded from its base64, and any other value is sent as its text.
+/// Fills a value that is sent as bytes. A blob argument is decoded from base64, and any other value becomes the bytes
+/// of its text.
 fn fill_bytes(values: &CallValues<'_>, template: &ValueTemplate) -> Option<Vec<u8>> {
     if let ValueTemplate::Hole(hole) = template
         && values.param(hole).is_some_and(|p| p.kind == Type::String(TextStyle::Blob))
-        && let Some(decoded) = values.text(hole).and_then(|text| STANDARD.decode(text.as_bytes()).ok())
+        && let Some(decoded) = values.text_value(hole).and_then(|text| STANDARD.decode(text.as_bytes()).ok())
     {
         return Some(decoded);
     }

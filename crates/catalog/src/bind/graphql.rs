@@ -1,5 +1,5 @@
-//! The body of a GraphQL request: the document with the needed fields selected, and its variables.
-//! Invariant: a value is sent only in a variable. The document contains no text of a program.
+//! The body of a GraphQL request: the document with selections of the needed fields, and the variables.
+//! Invariant: an argument is sent only in a variable. The document contains no text that a program wrote.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,19 @@ use crate::model::{Catalog, DocumentPiece, Entity, FieldSource, Graphql, Via};
 use crate::path::DataPath;
 
 /// Makes the JSON body with `query` and `variables`.
-pub(super) fn body(catalog: &Catalog, values: &CallValues<'_>, graphql: &Graphql, input: &BindInput<'_>) -> Payload {
+pub(super) fn make_body(
+    catalog: &Catalog,
+    values: &CallValues<'_>,
+    graphql: &Graphql,
+    input: &BindInput<'_>,
+) -> Payload {
     let mut document = String::new();
     for piece in &graphql.document.pieces {
         match piece {
             DocumentPiece::Literal(text) => document.push_str(text),
             DocumentPiece::Selection(entity) => {
                 if let Some(entity) = catalog.entity(entity) {
-                    document.push_str(&selection(catalog, entity, input.fields));
+                    document.push_str(&write_selection(catalog, entity, input.fields));
                 }
             }
         }
@@ -29,21 +34,22 @@ pub(super) fn body(catalog: &Catalog, values: &CallValues<'_>, graphql: &Graphql
         .filter_map(|(name, shape)| Some((name.clone(), body::fill_value(values, shape)?)))
         .collect();
     if let (Some(paging), Some(page)) = (&values.capability.paging, input.page) {
-        for (name, value) in paging.params(page) {
+        for (name, value) in paging.page_params(page) {
             variables.insert(name.to_owned(), value);
         }
     }
     Payload::json(json!({"query": document, "variables": variables}))
 }
 
-/// Returns the paths of the needed fields as nested selections: `id owner { id }`. The fields of the key are always selected.
-fn selection(catalog: &Catalog, entity: &Entity, needed: Option<&[String]>) -> String {
+/// Writes the selection of the needed fields, such as `id owner { id }`. The fields of the key are always selected,
+/// because every row needs a complete key.
+fn write_selection(catalog: &Catalog, entity: &Entity, needed: Option<&[String]>) -> String {
     let mut tree = SelectionTree::default();
-    add_entity(catalog, entity, needed, &mut tree);
+    select_entity(catalog, entity, needed, &mut tree);
     tree.write()
 }
 
-fn add_entity(catalog: &Catalog, entity: &Entity, needed: Option<&[String]>, tree: &mut SelectionTree) {
+fn select_entity(catalog: &Catalog, entity: &Entity, needed: Option<&[String]>, tree: &mut SelectionTree) {
     let is_selected = |name: &String| needed.is_none_or(|needed| needed.contains(name)) || entity.key.contains(name);
     for field in entity.fields.values().filter(|f| is_selected(&f.name)) {
         match &field.source {
@@ -52,18 +58,18 @@ fn add_entity(catalog: &Catalog, entity: &Entity, needed: Option<&[String]>, tre
             FieldSource::Header(_) => {}
         }
     }
-    // Embedded rows are selected only if the caller names their relation. Entities may embed each other, so selecting all of
-    // them would not end.
+    // Embedded rows are selected only if the caller names their relation. Two entities may embed each other, so
+    // selecting every embedded entity would never end.
     for relation in entity.relations.values().filter(|r| needed.is_some_and(|n| n.contains(&r.name))) {
         if let (Via::Embedded { path }, Some(target)) = (&relation.via, catalog.entity(&relation.target)) {
             let mut target_tree = SelectionTree::default();
-            add_entity(catalog, target, None, &mut target_tree);
+            select_entity(catalog, target, None, &mut target_tree);
             tree.add_below(path, target_tree);
         }
     }
 }
 
-/// Nested selections, by the name of each GraphQL field.
+/// A GraphQL selection as a tree: the selected fields by name, each with its own selection.
 #[derive(Default)]
 struct SelectionTree(BTreeMap<String, SelectionTree>);
 
@@ -72,10 +78,10 @@ impl SelectionTree {
         self.add_below(path, SelectionTree::default());
     }
 
-    /// Selects a path and, below its end, the selections of `subtree`.
+    /// Selects the fields along a path, and the selections of `subtree` inside the last field.
     fn add_below(&mut self, path: &DataPath, subtree: SelectionTree) {
         let mut target = self;
-        // A number is an index into a list, which GraphQL selects by the list's name alone.
+        // A number in a path is an index into a list. GraphQL selects a list by its name, so the number is left out.
         for name in path.names().filter(|name| name.parse::<usize>().is_err()) {
             target = target.0.entry(name.to_owned()).or_default();
         }

@@ -1,5 +1,5 @@
-//! Binding: a call of a capability to a request, by putting values into the holes of the capability's mapping.
-//! Invariant: the request goes to the catalog's origin, and a value is encoded, never interpreted.
+//! Binding: makes the request for a call, by filling the holes of the capability's mapping with the arguments.
+//! Invariant: the request has the catalog's origin. A value is encoded for its place and never interpreted as syntax.
 
 mod body;
 mod graphql;
@@ -15,23 +15,24 @@ use crate::paging::{PageParamLocation, PagePosition, PageRequest};
 use crate::template::{Hole, Template};
 use crate::types::{Type, Wire, plain_text};
 
-/// The checked arguments of a call: names of parameters and of parts of the key, with their values. `null` means the same as
-/// no value, except where it clears a value in the API ([`Capability::accepts_null`]).
+/// The checked arguments of a call: names of parameters and of parts of the key, with their values. `null` means that
+/// there is no value, except for a parameter for which [`Capability::accepts_null`] is true: there `null` clears the
+/// value in the API.
 pub type Args = BTreeMap<String, Value>;
 
-/// One call of a capability.
+/// The arguments and options of one call.
 #[derive(Debug, Clone, Copy)]
 pub struct BindInput<'a> {
     pub args: &'a Args,
     /// The page to request, if the capability has pages.
     pub page: Option<&'a PageRequest>,
-    /// The fields of the row that are needed, or `None` for all. Only GraphQL can select them.
+    /// The names of the needed fields, or `None` for all fields. Only a GraphQL request selects fields.
     pub fields: Option<&'a [String]>,
     /// The key by which the API recognises a repetition of this write.
     pub idempotency_key: Option<&'a str>,
 }
 
-/// Why a call cannot become a request. Each variant names the argument to change.
+/// Why no request can be made for a call. Each variant names the argument that the caller must change.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BindError {
     #[error("`{capability}` needs a value for `{param}`")]
@@ -54,13 +55,13 @@ pub enum BindError {
 }
 
 impl<'a> BindInput<'a> {
-    /// Makes a call with these arguments and nothing else.
+    /// Returns a call with these arguments, without a page, selected fields or an idempotency key.
     pub fn new(args: &'a Args) -> Self {
         Self { args, page: None, fields: None, idempotency_key: None }
     }
 }
 
-/// Makes the request for a call, or refuses an argument that could change the request's meaning.
+/// Makes the request for a call. An argument that could change the structure of the request is refused.
 pub fn bind(catalog: &Catalog, capability: &Capability, input: &BindInput<'_>) -> Result<Request, BindError> {
     let values = CallValues { catalog, capability, args: input.args };
     values.check_separators()?;
@@ -73,7 +74,7 @@ pub fn bind(catalog: &Catalog, capability: &Capability, input: &BindInput<'_>) -
             path: format!("{}{}", catalog.base_path, graphql.path),
             query: Vec::new(),
             headers: Vec::new(),
-            body: Some(graphql::body(catalog, &values, graphql, input)),
+            body: Some(graphql::make_body(catalog, &values, graphql, input)),
             auth: None,
             anonymous: false,
         },
@@ -87,8 +88,10 @@ pub fn bind(catalog: &Catalog, capability: &Capability, input: &BindInput<'_>) -
             Idempotency::Header(name) => request.headers.push((name.clone(), key.to_owned())),
             Idempotency::Query(name) => request.query.push((name.clone(), key.to_owned())),
             Idempotency::Body(path) => match &capability.transport {
-                Transport::Http(_) => body::put(&mut request.body, path, Value::from(key)),
-                Transport::Graphql(_) => body::put(&mut request.body, &format!("variables.{path}"), Value::from(key)),
+                Transport::Http(_) => body::put_at_path(&mut request.body, path, Value::from(key)),
+                Transport::Graphql(_) => {
+                    body::put_at_path(&mut request.body, &format!("variables.{path}"), Value::from(key))
+                }
             },
             Idempotency::Natural => {}
         }
@@ -106,26 +109,28 @@ fn bind_http(
     for (name, template) in &http.query {
         values.push_query_pairs(name, template, &mut query);
     }
-    let mut path = values.path(&catalog.base_path, &http.path)?;
+    let mut path = values.fill_path(&catalog.base_path, &http.path)?;
     let mut body = http.body.as_ref().and_then(|body| body::fill(values, body));
     if let (Some(paging), Some(page)) = (&values.capability.paging, input.page) {
         match &page.at {
-            // The API's own address of the page already has every parameter in it.
+            // The address that the API sent for this page contains every parameter already.
             PagePosition::Address { path: page_path, query: page_query } => {
                 path.clone_from(page_path);
                 query.clone_from(page_query);
             }
             _ => {
-                for (name, value) in paging.params(page) {
+                for (name, value) in paging.page_params(page) {
                     match paging.location {
                         PageParamLocation::Query => query.push((name.to_owned(), plain_text(&value))),
-                        PageParamLocation::Body | PageParamLocation::Variable => body::put(&mut body, name, value),
+                        PageParamLocation::Body | PageParamLocation::Variable => {
+                            body::put_at_path(&mut body, name, value)
+                        }
                     }
                 }
             }
         }
     }
-    let headers = values.headers(&http.headers)?;
+    let headers = values.fill_headers(&http.headers)?;
     Ok(Request {
         method: http.method,
         origin: catalog.origin.clone(),
@@ -138,7 +143,7 @@ fn bind_http(
     })
 }
 
-/// The values of one call, which are looked up by hole.
+/// The arguments of one call with their declarations, from which the value of each hole is looked up.
 pub(crate) struct CallValues<'a> {
     catalog: &'a Catalog,
     capability: &'a Capability,
@@ -146,13 +151,14 @@ pub(crate) struct CallValues<'a> {
 }
 
 impl<'a> CallValues<'a> {
-    /// Returns the value of a hole in the form that the API takes, or `None` if the call has no value for it or has `null`.
+    /// Returns the value of a hole in the form that the API takes. Returns `None` if the argument is missing or
+    /// `null`.
     fn wire_value(&self, hole: &Hole) -> Option<Cow<'a, Value>> {
         let value = self.args.get(&hole.param)?;
         let value = match (&hole.part, value) {
             (None, value) => value,
             (Some(part), Value::Object(parts)) => parts.get(part)?,
-            // A reference whose key has one part is written as that part, without an object around it.
+            // A reference whose key has one part is a scalar, which is the value of that part.
             (Some(_), scalar) => scalar,
         };
         if value.is_null() {
@@ -164,14 +170,15 @@ impl<'a> CallValues<'a> {
         })
     }
 
-    /// Returns whether the call clears what this hole sets, by giving `null`.
-    fn clears(&self, hole: &Hole) -> bool {
+    /// Returns whether the argument of this hole is a `null` that clears the value in the API.
+    fn is_cleared(&self, hole: &Hole) -> bool {
         hole.part.is_none()
             && self.args.get(&hole.param).is_some_and(Value::is_null)
             && self.capability.accepts_null(&hole.param)
     }
 
-    /// Returns the type and the wire form of a hole's value. A part of a key has those of the key's field.
+    /// Returns the type and the wire form of a hole's value. For a part of a key these are the type and the wire form
+    /// of the key's field.
     fn wire_type(&self, hole: &Hole) -> Option<(&'a Type, Wire)> {
         let field = |entity: &str, name: &str| {
             self.catalog.entity(entity)?.fields.get(name).map(|field| (&field.kind, field.wire))
@@ -190,7 +197,8 @@ impl<'a> CallValues<'a> {
         self.capability.params.get(&hole.param).filter(|_| hole.part.is_none())
     }
 
-    /// Refuses a list that is sent as one text if an item contains the separator, because the API would read two items.
+    /// Refuses a list that is sent as one text if an item contains the separator, because the API would read this
+    /// item as two.
     fn check_separators(&self) -> Result<(), BindError> {
         let Transport::Http(http) = &self.capability.transport else { return Ok(()) };
         let templates = http.query.iter().chain(&http.headers).map(|(_, template)| template);
@@ -212,12 +220,12 @@ impl<'a> CallValues<'a> {
         Ok(())
     }
 
-    /// Refuses a value that could end the quotes around it, in a text that the API reads in a query language of its own. How
-    /// that language escapes a quote is not known here, so the value is refused and not escaped.
+    /// Refuses a value that could end the quotes around its hole. Such a hole is in a text of a query language of the
+    /// API. The escape rules of this language are unknown, so the value cannot be escaped.
     fn check_quotes(&self) -> Result<(), BindError> {
-        for hole in self.capability.transport.texts().into_iter().flat_map(Template::quoted) {
+        for hole in self.capability.transport.text_templates().into_iter().flat_map(Template::holes_between_quotes) {
             let could_end_quotes = |c: char| matches!(c, '"' | '\'' | '\\') || c.is_control();
-            if self.text(hole).is_some_and(|text| text.contains(could_end_quotes)) {
+            if self.text_value(hole).is_some_and(|text| text.contains(could_end_quotes)) {
                 return Err(BindError::Quoted { capability: self.capability.name.clone(), param: hole.param.clone() });
             }
         }
@@ -225,7 +233,7 @@ impl<'a> CallValues<'a> {
     }
 
     /// Returns the value of a hole as text. The items of a list are joined by the separator of the parameter.
-    fn text(&self, hole: &Hole) -> Option<Cow<'a, str>> {
+    fn text_value(&self, hole: &Hole) -> Option<Cow<'a, str>> {
         let separator = match self.param(hole).map(|p| p.list) {
             Some(ListStyle::Space) => " ",
             _ => ",",
@@ -240,10 +248,10 @@ impl<'a> CallValues<'a> {
         })
     }
 
-    fn path(&self, base_path: &str, template: &Template) -> Result<String, BindError> {
+    fn fill_path(&self, base_path: &str, template: &Template) -> Result<String, BindError> {
         for hole in template.holes() {
             let capability = || self.capability.name.clone();
-            match self.text(hole) {
+            match self.text_value(hole) {
                 None => return Err(BindError::Missing { capability: capability(), param: hole.param.clone() }),
                 Some(text) if !hole.is_safe(&text) => {
                     return Err(BindError::Unsafe { capability: capability(), param: hole.param.clone() });
@@ -252,12 +260,12 @@ impl<'a> CallValues<'a> {
             }
         }
         let mut path = base_path.to_owned();
-        template.fill_path(|hole| self.text(hole), &mut path);
+        template.fill_path(|hole| self.text_value(hole), &mut path);
         Ok(path)
     }
 
-    /// Appends one pair, or one for each item of a list if the parameter is written in that way. A template without a value
-    /// adds nothing.
+    /// Appends the query pair of a template. A list in the style `Repeat` or `Brackets` becomes one pair for each
+    /// item. A template whose hole has no value adds no pair.
     fn push_query_pairs(&self, name: &str, template: &Template, query: &mut Vec<(String, String)>) {
         let lone_param = template.only_hole().and_then(|hole| Some((hole, self.param(hole)?.list)));
         if let Some((hole, style @ (ListStyle::Repeat | ListStyle::Brackets))) = lone_param
@@ -266,16 +274,17 @@ impl<'a> CallValues<'a> {
         {
             let name = if style == ListStyle::Brackets { format!("{name}[]") } else { name.to_owned() };
             query.extend(items.iter().map(|item| (name.clone(), plain_text(item))));
-        } else if let Some(text) = template.fill_text(|hole| self.text(hole)) {
+        } else if let Some(text) = template.fill_text(|hole| self.text_value(hole)) {
             query.push((name.to_owned(), text));
         }
     }
 
-    fn headers(&self, templates: &[(String, Template)]) -> Result<Vec<(String, String)>, BindError> {
+    fn fill_headers(&self, templates: &[(String, Template)]) -> Result<Vec<(String, String)>, BindError> {
         let mut headers = Vec::with_capacity(templates.len() + 2);
         for (name, template) in templates {
-            let Some(text) = template.fill_text(|hole| self.text(hole)) else { continue };
-            // A receiver strips white space at the ends of a header, so such a value would arrive changed.
+            let Some(text) = template.fill_text(|hole| self.text_value(hole)) else { continue };
+            // A receiver strips white space at both ends of a header value, so a value with such white space would
+            // arrive changed.
             if !text.bytes().all(|b| (0x20..0x7f).contains(&b)) || text.trim() != text {
                 let param = template.holes().next().map(|h| h.param.clone()).unwrap_or_default();
                 return Err(BindError::NotAHeader { capability: self.capability.name.clone(), param });

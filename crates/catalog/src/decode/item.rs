@@ -1,5 +1,6 @@
-//! Reading one item of a list while it is parsed: the members that its row needs are stored, and the others are skipped.
-//! Invariant: if an object has two members of one name, the last one counts, as in a parsed tree.
+//! Reads one item of a list while the answer is parsed. The members that the item's row needs are stored, and the
+//! other members are skipped.
+//! Invariant: if an object has two members of one name, the last member is used, as in a parsed tree.
 
 use serde::Deserialize;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
@@ -9,21 +10,23 @@ use serde_json::{Map, Value};
 use super::row_layout::{MemberPlan, MemberUse};
 use super::visitor::{JsonScalar, JsonVisitor, MemberName, SkipValue, Visit};
 
-/// Follows the names from an item to its row, and reads the row. The output says whether there is a row that is not `null`.
+/// Walks down the names from an item to its row, and reads the row. The output is whether the item contains a row
+/// that is not `null`.
 pub(super) struct ItemVisitor<'s, 'a> {
-    /// The names from here to the row, each inside the one before.
+    /// The names of the members from the current value to the row, the outermost first.
     pub names: &'s [&'s str],
-    /// Receives the values of the row. `None` means that the row is only counted.
+    /// The place for the values of the row. `None` means that the row is counted and not stored.
     pub values: Option<&'s mut ItemValues<'a>>,
 }
 
-/// The values that were read from one item. It is used again for each item of a list.
+/// The values that were read from one item. One instance is reused for all items of a list, which saves allocations.
 pub(super) struct ItemValues<'a> {
-    /// The members to read, or `None` to keep the whole item.
+    /// The members to read, or `None` if the whole item must be stored.
     pub members: Option<&'a MemberPlan<'a>>,
-    /// The values of the fields with an exclusive path, by the number of the field.
+    /// The values of the fields with an exclusive path (see `ColumnLayout::exclusive_path`), by the number of the
+    /// field.
     pub fields: Vec<Value>,
-    /// The members that are kept whole, as an object, or the whole item.
+    /// The stored whole members, as an object, or the whole item.
     pub kept: Value,
 }
 
@@ -82,13 +85,14 @@ impl<'de> JsonVisitor<'de> for &mut ItemValues<'_> {
             self.kept = Value::deserialize(SeqAccessDeserializer::new(items))?;
             return Ok(true);
         }
-        // A path that leads into an array by number would have made `members` `None`, so no field is in this array.
+        // If a path selected an item of this array, `members` would be `None`. So no field has its value in this
+        // array.
         self.kept = Value::Null;
         SkipValue.array(items)
     }
 
-    // Every read spends most of its time here. No name is hashed, and values that no row needs are not allocated
-    // (docs/benchmarks.md).
+    // Every read spends most of its time in this function. The function therefore hashes no name and allocates no
+    // value that the row does not need (docs/benchmarks.md).
     fn object<A: MapAccess<'de>>(self, mut object: A) -> Result<bool, A::Error> {
         let Some(members) = self.members else {
             self.kept = Value::deserialize(MapAccessDeserializer::new(object))?;
@@ -121,7 +125,7 @@ impl MemberUse<'_> {
                 }
             }
             MemberUse::Object(members) => {
-                // An earlier member of the same name may have set these fields.
+                // An earlier member of the same name may have set these fields, and only the last member may count.
                 members.clear(fields);
                 object.next_value_seed(Visit(InnerObject { members, fields }))?;
             }
@@ -131,7 +135,7 @@ impl MemberUse<'_> {
     }
 }
 
-/// Reads an object inside an item. A value that is no object leaves its fields `null`.
+/// Reads an object inside an item. If the value is no object, the fields of the object stay `null`.
 struct InnerObject<'s, 'a> {
     members: &'s MemberPlan<'a>,
     fields: &'s mut [Value],

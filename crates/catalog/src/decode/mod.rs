@@ -1,6 +1,7 @@
-//! Decoding: an answer to rows of an entity, with each value found by its path and checked against its type.
-//! Invariant: a decoded row has every field of its entity in the entity's order, with `null` for values that the answer
-//! lacks, and a complete key.
+//! Decoding: makes the rows of an entity from an answer. Each field's value is found by its path and checked against
+//! its type.
+//! Invariant: a decoded row has every field of its entity, in the entity's order, and a complete key. A field that
+//! the answer lacks is `null`.
 
 mod item;
 mod row;
@@ -22,20 +23,20 @@ use row::RowReader;
 use row_layout::RowLayout;
 use stream::StreamPlan;
 
-/// The rows of an answer.
+/// The decoded part of an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decoded {
-    /// The rows in the window.
+    /// The rows inside the window that the caller requested.
     pub rows: Vec<Row>,
-    /// The number of rows of the answer before the window.
+    /// The number of rows in the answer before the first row of `rows`.
     pub skipped: usize,
-    /// The number of rows of the whole answer, in the window or not.
+    /// The number of all rows in the answer, inside and outside of the window.
     pub row_count: usize,
-    /// The next page, or the end of the list. It is the end if the capability has no pages.
+    /// The next page, or the end of the list. A capability without pages always has the end here.
     pub next: NextPage,
 }
 
-/// The page that an answer is.
+/// The page that was requested, and its position in the list.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestedPage<'a> {
     pub page: &'a PageRequest,
@@ -43,10 +44,12 @@ pub struct RequestedPage<'a> {
     pub rows_before: usize,
 }
 
-/// The rows of an answer that the caller needs. The others are counted, but neither stored nor checked.
+/// The rows of an answer that the caller needs. The other rows are counted, but neither stored nor checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RowWindow {
+    /// The number of rows before the window.
     pub skip: usize,
+    /// The maximum number of rows in the window.
     pub take: usize,
 }
 
@@ -59,20 +62,20 @@ impl RowWindow {
     }
 }
 
-/// An answer, and the call that it answers.
+/// An answer, and the facts about its call that decoding needs.
 #[derive(Debug, Clone, Copy)]
 pub struct DecodeInput<'a> {
     pub response: &'a Response,
-    /// The arguments of the call. Parts of the key that the answer leaves out are taken from here.
+    /// The arguments of the call. If the answer leaves out a part of the key, the part is taken from these arguments.
     pub args: &'a Args,
     /// The requested page, if the capability has pages.
     pub page: Option<RequestedPage<'a>>,
-    /// The deepest nesting of JSON that is accepted.
+    /// The maximum nesting depth of arrays and objects in the answer.
     pub max_depth: usize,
     pub window: RowWindow,
 }
 
-/// Why an answer has no rows. Most variants mean that the API does not answer as its catalog says.
+/// Why an answer cannot be decoded. Most variants mean that the answer differs from the description in the catalog.
 #[derive(Debug, thiserror::Error)]
 pub enum DecodeError {
     #[error("the answer is not JSON")]
@@ -89,7 +92,7 @@ pub enum DecodeError {
     Paging(#[from] PagingError),
     #[error("the catalog has no entity `{0}`")]
     NoEntity(String),
-    /// The API answered with status 200, and the answer says that the call failed.
+    /// The API answered with status 200, but the body reports that the call failed.
     #[error(transparent)]
     Refused(ApiRefusal),
 }
@@ -98,9 +101,9 @@ pub enum DecodeError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the API refused: {message}")]
 pub struct ApiRefusal {
-    /// The API's own words, on one line and shortened.
+    /// The API's message, on one line and shortened.
     pub message: String,
-    /// The API's own word for the kind of failure, such as `NOT_FOUND`.
+    /// The API's code for the kind of failure, such as `NOT_FOUND`.
     pub code: Option<String>,
 }
 
@@ -109,7 +112,8 @@ pub fn decode(catalog: &Catalog, capability: &Capability, input: &DecodeInput<'_
     let DecodeInput { response, page, max_depth, .. } = *input;
     let gives_no_rows = !capability.gives_rows();
     let no_rows = Decoded { rows: Vec::new(), skipped: 0, row_count: 0, next: NextPage::End };
-    // Without rows the body is only read to find a refusal. If the API reports none in a body, it need not be JSON.
+    // If the answer has no rows, the body is parsed only to find a reported failure. If the API never reports a
+    // failure in a body, the body may be anything, so it is not parsed.
     let can_refuse = catalog.failure.is_some() || matches!(capability.transport, Transport::Graphql(_));
     if gives_no_rows && (!can_refuse || response.body.is_empty()) {
         return Ok(no_rows);
@@ -124,7 +128,8 @@ pub fn decode(catalog: &Catalog, capability: &Capability, input: &DecodeInput<'_
             None => Ok(no_rows),
         };
     }
-    // The next page may start after the last row, so that row is decoded even if every row of the answer is skipped.
+    // The parameter for the next page is a field of the last row, so the last row is decoded even if the window skips
+    // all rows.
     let needs_last_row = capability.paging.as_ref().is_some_and(|p| matches!(p.form, PagingForm::Last { .. }));
     let window = if needs_last_row {
         RowWindow { skip: 0, take: input.window.skip.saturating_add(input.window.take) }
@@ -142,13 +147,13 @@ pub fn decode(catalog: &Catalog, capability: &Capability, input: &DecodeInput<'_
     Ok(Decoded { rows, skipped: window.skip.min(row_count), row_count, next })
 }
 
-/// The rows of an answer, and the rest of it for paging.
+/// The rows of an answer, and the part of its body that paging reads.
 struct RowsAndBody {
-    /// The rows in the window.
+    /// The rows inside the requested window.
     rows: Vec<Row>,
     /// The number of rows of the whole answer.
     row_count: usize,
-    /// The body, with at least the members that paging reads.
+    /// The parsed body, with at least the members that paging reads.
     body: Value,
 }
 
@@ -164,8 +169,8 @@ fn read_rows(catalog: &Catalog, capability: &Capability, input: &DecodeInput<'_>
     }
 }
 
-/// Returns the failure that a body reports: the first of GraphQL's `errors`, or the catalog's `failure` flag such as Slack's
-/// `ok: false`.
+/// Returns the failure that a body reports: the first error in GraphQL's `errors`, or a failure by the flag that the
+/// catalog names, such as Slack's `ok: false`.
 fn find_refusal(catalog: &Catalog, capability: &Capability, body: &Value) -> Option<ApiRefusal> {
     if let Transport::Graphql(_) = capability.transport
         && let Some(first) = body.get("errors").and_then(Value::as_array).and_then(|errors| errors.first())
@@ -173,20 +178,21 @@ fn find_refusal(catalog: &Catalog, capability: &Capability, body: &Value) -> Opt
         let message = first.get("message").and_then(Value::as_str).unwrap_or("no message");
         let code_paths = ["/extensions/code", "/extensions/type", "/type"];
         let code = code_paths.iter().find_map(|path| first.pointer(path)?.as_str());
-        return Some(ApiRefusal { message: one_line(message), code: code.map(one_line) });
+        return Some(ApiRefusal { message: shorten_to_one_line(message), code: code.map(shorten_to_one_line) });
     }
     let failure = catalog.failure.as_ref()?;
     let has_failed = failure.flag.find(body).is_some_and(|flag| *flag == Value::Bool(false));
     has_failed.then(|| {
         let message_value = failure.message.find(body);
         let message = message_value.as_deref().and_then(Value::as_str).unwrap_or("no message");
-        // Such an API has one text for both, for example `channel_not_found`.
-        ApiRefusal { message: one_line(message), code: Some(one_line(message)) }
+        // An API with a failure flag has one text that is both the message and the code, for example
+        // `channel_not_found`.
+        ApiRefusal { message: shorten_to_one_line(message), code: Some(shorten_to_one_line(message)) }
     })
 }
 
-/// Returns an API's text on one line and shortened, because it is shown in messages and logs.
-fn one_line(text: &str) -> String {
+/// Returns a text of an API on one line and shortened, so that it fits into a message or a log line.
+fn shorten_to_one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(300).collect()
 }
 

@@ -1,5 +1,6 @@
-//! Reading one row: each field from its place in the item, and the rows of embedded relations.
-//! Invariant: a row has every field, each of its type or `null`, and a complete key.
+//! Makes one row from an item of an answer: the value of each field, and the rows of embedded relations.
+//! Invariant: a row has every field of its entity and a complete key. Each value has the type of its field or is
+//! `null`.
 
 use std::borrow::Cow;
 
@@ -10,14 +11,16 @@ use super::{DecodeError, DecodeInput};
 use crate::model::{Field, FieldSource, Row};
 use crate::types::{Type, TypeError};
 
-/// Makes rows from items.
+/// Makes rows of one entity from the items of an answer.
 #[derive(Clone, Copy)]
 pub(super) struct RowReader<'a> {
     pub layout: &'a RowLayout<'a>,
     pub input: &'a DecodeInput<'a>,
-    /// The row that embeds the rows of this reader. Parts of the key that they leave out are taken from it.
+    /// The row that embeds the rows of this reader, if there is one. A part of the key that an embedded row lacks is
+    /// taken from this parent row.
     parent: Option<&'a Row>,
-    /// Whether the answer is a list, whose rows differ in their keys.
+    /// Whether the answer is a list. The rows of a list have different keys, so an argument cannot be the key of each
+    /// row.
     is_list: bool,
 }
 
@@ -26,7 +29,8 @@ impl<'a> RowReader<'a> {
         Self { layout, input, parent: None, is_list }
     }
 
-    /// Makes the row with this number from a whole item. Values may be moved out of the item.
+    /// Makes the row with this number from a whole item. Values are moved out of the item where possible, which saves
+    /// copies.
     pub(super) fn row_from_item(&self, number: usize, item: &mut Value) -> Result<Row, DecodeError> {
         let columns = self.layout.columns.iter();
         let mut values: Vec<Value> =
@@ -34,8 +38,8 @@ impl<'a> RowReader<'a> {
         self.row_from_values(number, &mut values, item)
     }
 
-    /// Makes the row with this number from the values of the fields with an exclusive path, by the number of the field, and
-    /// from the kept members for all other fields. Sets all of `values` to `null`.
+    /// Makes the row with this number. `values` has the values of the fields with an exclusive path, by the number of
+    /// the field. The values of the other fields are searched in `kept`. All of `values` are set to `null`.
     pub(super) fn row_from_values(
         &self,
         number: usize,
@@ -44,16 +48,16 @@ impl<'a> RowReader<'a> {
     ) -> Result<Row, DecodeError> {
         let RowLayout { entity, columns, blank, .. } = self.layout;
         for (column, value) in columns.iter().zip(values.iter_mut()).filter(|(c, _)| c.exclusive_path.is_none()) {
-            *value = self.find(column.field, kept).into_owned();
+            *value = self.find_value(column.field, kept).into_owned();
         }
-        // An item without any value of the entity is no row, even if the call's arguments name a complete key.
+        // An item without any value of the entity is no row, even if the arguments of the call have a complete key.
         let is_empty = values.iter().all(Value::is_null);
         let mut row = blank.clone();
         for ((column, value), cell) in columns.iter().zip(values).zip(row.values_mut()) {
             let field = column.field;
             let wire_value = value.take();
             *cell = if wire_value.is_null() && column.is_key && !is_empty {
-                // A value from the arguments or the parent already has the form of a row, so it is not converted.
+                // A value from the arguments or from the parent row already has its row form, so it is not converted.
                 self.known_key_part(field).cloned().unwrap_or_default()
             } else {
                 match field.kind.from_wire(field.wire, &wire_value) {
@@ -64,7 +68,7 @@ impl<'a> RowReader<'a> {
             if cell.is_null() && column.is_key {
                 return Err(DecodeError::NoKey { row: number, entity: entity.name.clone(), field: field.name.clone() });
             }
-            check(column, cell).map_err(|cause| DecodeError::Field {
+            check_value(column, cell).map_err(|cause| DecodeError::Field {
                 row: number,
                 entity: entity.name.clone(),
                 field: field.name.clone(),
@@ -78,8 +82,8 @@ impl<'a> RowReader<'a> {
         Ok(row)
     }
 
-    /// Returns the value of a field in the form of the API, or `null` if the answer has none.
-    fn find<'v>(&self, field: &Field, item: &'v Value) -> Cow<'v, Value> {
+    /// Returns the value of a field in the API's form, or `null` if the answer has no value for the field.
+    fn find_value<'v>(&self, field: &Field, item: &'v Value) -> Cow<'v, Value> {
         let value = match &field.source {
             FieldSource::Paths(paths) => paths.iter().find_map(|path| path.find(item).filter(|v| !v.is_null())),
             FieldSource::Parts(parts) => {
@@ -102,12 +106,12 @@ impl<'a> RowReader<'a> {
         if let Some(parent) = self.parent {
             return parent.get(&field.name).filter(|_| has_several_parts);
         }
-        // The rows of a list differ in their keys, so the arguments cannot hold the only part of each key.
+        // The rows of a list have different keys, so one argument cannot be the whole key of each row.
         if self.is_list && !has_several_parts {
             return None;
         }
         let args = self.input.args;
-        // A reference as an argument also names the parts of its key: `ticket = {project, number}` names the project.
+        // An argument that is a reference contains parts of a key: `ticket = {project, number}` contains the project.
         let in_reference = || args.values().find_map(|value| value.as_object()?.get(&field.name));
         args.get(&field.name).or_else(in_reference)
     }
@@ -130,11 +134,13 @@ impl<'a> RowReader<'a> {
     }
 }
 
-/// Checks a value of an answer. It is more tolerant than `Type::accept`, which checks the values of programs.
-fn check(column: &ColumnLayout<'_>, value: &Value) -> Result<(), TypeError> {
+/// Checks a value of an answer against the type of its column. This check is more tolerant than `Type::accept`, which
+/// also checks the values of programs.
+fn check_value(column: &ColumnLayout<'_>, value: &Value) -> Result<(), TypeError> {
     match (&column.field.kind, value) {
         (_, Value::Null) => Ok(()),
-        // The catalog may be older than the API, so a choice or a slot that it does not know is data and no mistake.
+        // The catalog may be older than the API, so an unknown choice or an unknown member of an object is accepted
+        // as data.
         (Type::Select(_), Value::String(_)) | (Type::Object(_) | Type::Union(_), Value::Object(_)) => Ok(()),
         (Type::MultiSelect(_), Value::Array(items)) if items.iter().all(Value::is_string) => Ok(()),
         (Type::Ref(_), value) => check_reference(column, value),

@@ -1,41 +1,44 @@
-//! Rows read while the answer is parsed. Outside of the rows, only the members that paging and refusals need are stored, and
-//! of an item only the members that its row needs.
-//! Invariants: the result is the one that `tree` gives, with the same error if there are several mistakes. Text that is not
-//! needed is checked and never stored, so an answer costs memory for the rows in its window and not for the others.
+//! Reads the rows of an answer while the answer is parsed, without a tree of the whole answer. Inside an item, only
+//! the members that the row needs are stored. Outside of the rows, only the members that paging and refusals need are
+//! stored.
+//! Invariants: the result equals the result of the module `tree`, including the choice of the error if an answer has
+//! several mistakes. Text that is not needed is checked and never stored, so an answer uses memory only for the rows
+//! in the window.
 
 use serde::de::{DeserializeSeed, MapAccess, SeqAccess};
 use serde_json::{Map, Value};
 
 use super::item::{ItemValues, ItemVisitor};
 use super::row::RowReader;
-use super::tree::wrapped;
+use super::tree::wrap_in_field;
 use super::visitor::{JsonScalar, JsonVisitor, MemberName, SkipValue, Visit};
 use super::{DecodeError, RowsAndBody, find_refusal, no_rows_error};
 use crate::model::{Capability, Catalog, Row, RowForm, Transport};
 use crate::paging::PagingForm;
 use crate::path::{DataPath, NextStep};
 
-/// The way to the rows of an answer, for answers whose rows can be read while they are parsed.
+/// The plan for reading the rows of an answer while it is parsed.
 pub(super) struct StreamPlan<'a> {
-    /// The names from the body to the rows, each inside the one before.
+    /// The names of the members from the body to the rows, the outermost first.
     names: Vec<&'a str>,
-    /// The members that paging and refusals need, at each level: first of the body, then inside each of `names`.
+    /// The members that paging and refusals need, for each level: first for the body, then for the value of each name
+    /// in `names`.
     wanted: Vec<Vec<&'a str>>,
-    /// The names from an item of the list to its row.
+    /// The names of the members from an item of the list to its row, the outermost first.
     item: Vec<&'a str>,
 }
 
 impl<'a> StreamPlan<'a> {
-    /// Returns `None` if the answer must be parsed as a whole first.
+    /// Returns the plan, or `None` if the answer must be parsed into a tree first.
     pub(super) fn new(catalog: &'a Catalog, capability: &'a Capability) -> Option<Self> {
         let rows = &capability.rows;
         let [at] = rows.at.as_slice() else { return None };
         let item = match (&rows.item, &rows.form) {
             (None, RowForm::List | RowForm::One | RowForm::Wrap(_)) => Vec::new(),
-            (Some(item), RowForm::List) => item.members().filter(|names| !names.is_empty())?,
+            (Some(item), RowForm::List) => item.object_member_names().filter(|names| !names.is_empty())?,
             _ => return None,
         };
-        let names = at.members()?;
+        let names = at.object_member_names()?;
         let mut wanted = vec![Vec::new(); names.len() + 1];
         if let Transport::Graphql(_) = capability.transport {
             if names.first() == Some(&"errors") {
@@ -46,10 +49,10 @@ impl<'a> StreamPlan<'a> {
         for path in paths_outside_rows(catalog, capability) {
             for (depth, wanted) in wanted.iter_mut().enumerate() {
                 match path.step_after(&names[..depth]) {
-                    // The path leads into the row itself, which is not kept.
+                    // The path reads a member of the only row, and the row is not stored in the body.
                     Some(NextStep::Member(_)) if rows.form == RowForm::One && depth == names.len() => return None,
                     Some(NextStep::Member(name)) => wanted.push(name),
-                    // The path may lead into the rows by a number.
+                    // The path may select a row by its number, and the rows are not stored in the body.
                     Some(NextStep::Items) => return None,
                     Some(NextStep::End) | None => {}
                 }
@@ -59,7 +62,7 @@ impl<'a> StreamPlan<'a> {
     }
 }
 
-/// Returns the paths that paging and refusals read.
+/// Returns the paths that paging and the search for refusals read.
 fn paths_outside_rows<'a>(catalog: &'a Catalog, capability: &'a Capability) -> impl Iterator<Item = &'a DataPath> {
     let failure = catalog.failure.iter().flat_map(|failure| [&failure.flag, &failure.message]);
     let paging = capability.paging.iter().flat_map(|paging| {
@@ -84,7 +87,7 @@ pub(super) fn read(
         fields: vec![Value::Null; reader.layout.columns.len()],
         kept: Value::Null,
     };
-    let mut state = StreamState { plan, reader, form: &rows.form, rows: FoundRows::Missing, item_values };
+    let mut state = StreamState { plan, reader, form: &rows.form, rows: RowsValue::Missing, item_values };
     let mut text = serde_json::Deserializer::from_slice(&reader.input.response.body);
     let body =
         Visit(LevelVisitor { state: &mut state, depth: 0 }).deserialize(&mut text).map_err(DecodeError::NotJson)?;
@@ -93,34 +96,34 @@ pub(super) fn read(
         return Err(DecodeError::Refused(refusal));
     }
     match state.rows {
-        FoundRows::Rows(list) => match list.error {
+        RowsValue::Rows(list) => match list.error {
             Some(error) => Err(error),
             None => Ok(RowsAndBody { rows: list.rows, row_count: list.row_count, body }),
         },
-        FoundRows::Missing if rows.sparse && body.is_object() => {
+        RowsValue::Missing if rows.sparse && body.is_object() => {
             Ok(RowsAndBody { rows: Vec::new(), row_count: 0, body })
         }
-        FoundRows::Missing | FoundRows::WrongKind => Err(no_rows_error(rows)),
+        RowsValue::Missing | RowsValue::WrongKind => Err(no_rows_error(rows)),
     }
 }
 
-/// The value at the place of the rows.
-enum FoundRows {
-    /// There is no value, or it is `null`.
+/// The kind of the value at the path of the rows.
+enum RowsValue {
+    /// The answer has no value at the path, or the value is `null`.
     Missing,
-    /// The value cannot hold rows of this form, such as a number.
+    /// The value has no rows of this form: it is a number, for example.
     WrongKind,
     Rows(RowList),
 }
 
 #[derive(Default)]
 struct RowList {
-    /// The rows in the window.
+    /// The rows inside the requested window.
     rows: Vec<Row>,
-    /// The number of rows so far, in the window or not.
+    /// The number of rows so far, inside and outside of the window.
     row_count: usize,
-    /// The first mistake in a row. It is reported only when the whole answer is known to be JSON and no refusal, because
-    /// `tree` reports those first.
+    /// The first mistake in a row. The mistake is returned only after the whole answer was parsed and contains no
+    /// refusal, because `tree` returns a syntax error or a refusal first.
     error: Option<DecodeError>,
 }
 
@@ -129,21 +132,21 @@ struct StreamState<'w> {
     plan: &'w StreamPlan<'w>,
     reader: &'w RowReader<'w>,
     form: &'w RowForm,
-    rows: FoundRows,
+    rows: RowsValue,
     /// The values of the current item.
     item_values: ItemValues<'w>,
 }
 
-/// Reads the value at one level of the way to the rows. The output has only the members that paging and refusals need, and an
-/// empty value in place of the rows.
+/// Reads the value at one level between the body and the rows. The output has only the members that paging and
+/// refusals need, and an empty value in place of the rows.
 struct LevelVisitor<'s, 'w> {
     state: &'s mut StreamState<'w>,
-    /// The number of names that lead here.
+    /// The number of names between the body and this value.
     depth: usize,
 }
 
 impl LevelVisitor<'_, '_> {
-    /// Returns whether the value here is the one that should hold the rows.
+    /// Returns whether the path of the rows ends at this value.
     fn is_at_rows(&self) -> bool {
         self.depth == self.state.plan.names.len()
     }
@@ -154,7 +157,7 @@ impl<'de> JsonVisitor<'de> for LevelVisitor<'_, '_> {
 
     fn scalar(self, value: JsonScalar<'_>) -> Value {
         if self.is_at_rows() && !matches!(value, JsonScalar::Null) {
-            self.state.rows = FoundRows::WrongKind;
+            self.state.rows = RowsValue::WrongKind;
         }
         Value::from(value)
     }
@@ -165,7 +168,7 @@ impl<'de> JsonVisitor<'de> for LevelVisitor<'_, '_> {
             return Ok(Value::Array(Vec::new()));
         }
         if self.is_at_rows() {
-            self.state.rows = FoundRows::WrongKind;
+            self.state.rows = RowsValue::WrongKind;
         }
         SkipValue.array(items)?;
         Ok(Value::Array(Vec::new()))
@@ -177,7 +180,7 @@ impl<'de> JsonVisitor<'de> for LevelVisitor<'_, '_> {
             return Ok(Value::Object(Map::new()));
         }
         if self.is_at_rows() {
-            self.state.rows = FoundRows::WrongKind;
+            self.state.rows = RowsValue::WrongKind;
         }
         let plan = self.state.plan;
         let next_name = plan.names.get(self.depth).copied();
@@ -190,8 +193,9 @@ impl<'de> JsonVisitor<'de> for LevelVisitor<'_, '_> {
                 continue;
             };
             let value = if Some(name) == next_name {
-                // If an object has two members of one name, the last one counts, so rows of an earlier one are forgotten.
-                self.state.rows = FoundRows::Missing;
+                // If an object has two members of one name, the last member is used, so the rows of an earlier member
+                // are dropped.
+                self.state.rows = RowsValue::Missing;
                 object.next_value_seed(Visit(LevelVisitor { state: self.state, depth: self.depth + 1 }))?
             } else {
                 object.next_value()?
@@ -208,11 +212,11 @@ impl StreamState<'_> {
         let names = self.plan.item.as_slice();
         let window = self.reader.input.window;
         loop {
-            // An item outside of the window, or after a mistake, is only read as far as counting it needs.
+            // An item outside of the window, or after a mistake, is parsed only to count it.
             let is_needed = list.error.is_none() && window.contains(list.row_count);
             let item = match self.form {
                 RowForm::Wrap(field) if is_needed => items.next_element::<Value>()?.map(|item| {
-                    self.item_values.kept = wrapped(field, item);
+                    self.item_values.kept = wrap_in_field(field, item);
                     true
                 }),
                 _ => {
@@ -229,7 +233,7 @@ impl StreamState<'_> {
             }
             list.row_count += 1;
         }
-        self.rows = FoundRows::Rows(list);
+        self.rows = RowsValue::Rows(list);
         Ok(())
     }
 
@@ -240,11 +244,11 @@ impl StreamState<'_> {
             self.push_row(&mut list);
         }
         list.row_count = 1;
-        self.rows = FoundRows::Rows(list);
+        self.rows = RowsValue::Rows(list);
         Ok(())
     }
 
-    /// Makes a row from the values of the current item.
+    /// Makes a row from the values of the current item, and appends the row to the list.
     fn push_row(&mut self, list: &mut RowList) {
         let Self { reader, item_values, .. } = self;
         let has_whole_item = item_values.members.is_none() || matches!(self.form, RowForm::Wrap(_));

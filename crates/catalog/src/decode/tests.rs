@@ -1,5 +1,4 @@
-//! Tests that reading an answer as a stream gives what the parsed tree gives, for any answer: rows, counts, next page and
-//! errors.
+//! Tests that the modules `stream` and `tree` return the same rows, counts, next page and errors for any answer.
 
 use std::sync::LazyLock;
 
@@ -10,8 +9,8 @@ use proptest::strategy::ValueTree;
 
 use super::*;
 
-/// A catalog with every form of list that can be read as a stream, and with fields at every kind of place.
-const CATALOG: &str = r#"
+/// A catalog with every form of list that `stream` can read, and with fields at every kind of path.
+const PLACES_YAML: &str = r#"
 catalog: places
 version: 1
 title: Places
@@ -67,10 +66,11 @@ capabilities:
     paging: {connection: data.list, size: {send: first, max: 50}}
 "#;
 
-static STREAMED: LazyLock<Catalog> =
-    LazyLock::new(|| crate::read("places.yaml", CATALOG).unwrap_or_else(|rejected| panic!("{rejected}")));
+/// The catalog that `PLACES_YAML` describes.
+static PLACES_CATALOG: LazyLock<Catalog> =
+    LazyLock::new(|| crate::read("places.yaml", PLACES_YAML).unwrap_or_else(|rejected| panic!("{rejected}")));
 
-/// JSON text as a tree, in which an object may have two members of one name.
+/// A JSON text as a tree. Unlike in `Value`, an object may have two members of one name.
 #[derive(Debug, Clone)]
 enum JsonText {
     Scalar(String),
@@ -104,7 +104,7 @@ impl JsonText {
     }
 }
 
-fn names() -> impl Strategy<Value = &'static str> + Clone {
+fn member_names() -> impl Strategy<Value = &'static str> + Clone {
     select(&[
         "id",
         "name",
@@ -132,7 +132,7 @@ fn names() -> impl Strategy<Value = &'static str> + Clone {
     ])
 }
 
-fn trees() -> impl Strategy<Value = JsonText> + Clone {
+fn json_texts() -> impl Strategy<Value = JsonText> + Clone {
     let scalar = select(&[
         "null",
         "true",
@@ -148,19 +148,20 @@ fn trees() -> impl Strategy<Value = JsonText> + Clone {
         "\"/next\"",
         "\"https://evil.example/\"",
     ]);
-    // These look like a number and a text, but are neither.
+    // The first text looks like a number but is too large, and the second has half of a surrogate pair. The parser
+    // refuses both.
     let scalar = prop_oneof![99 => scalar, 1 => select(&["1e400", "\"\\ud800\""])];
     let scalar = scalar.prop_map(|text| JsonText::Scalar(text.to_owned()));
     scalar.prop_recursive(5, 48, 6, |inner| {
         prop_oneof![
             1 => vec(inner.clone(), 0..4).prop_map(JsonText::Array),
-            2 => vec((names(), inner), 0..6).prop_map(JsonText::Object),
+            2 => vec((member_names(), inner), 0..6).prop_map(JsonText::Object),
         ]
     })
 }
 
-/// Generates items, most of which are rows.
-fn items() -> impl Strategy<Value = JsonText> + Clone {
+/// Generates items of a list. Most of them are rows.
+fn list_items() -> impl Strategy<Value = JsonText> + Clone {
     let text = || "[a-z]{0,3}".prop_map(|text| JsonText::Scalar(format!("\"{text}\"")));
     let number = || (0..100_u8).prop_map(|n| JsonText::Scalar(n.to_string()));
     let with_name = (number(), text()).prop_map(|(id, name)| JsonText::Object(vec![("id", id), ("name", name)]));
@@ -172,7 +173,7 @@ fn items() -> impl Strategy<Value = JsonText> + Clone {
         3 => list(with_name.clone().boxed()).prop_map(|v| ("parts", v)),
         3 => text().prop_map(|v| ("x", v)),
         3 => with_name.clone().prop_map(|v| ("node", JsonText::Object(vec![("data", v)]))),
-        1 => (names(), trees()),
+        1 => (member_names(), json_texts()),
     ];
     let row = (number(), vec(member, 0..6)).prop_map(|(id, mut members)| {
         members.insert(members.len() / 2, ("id", id));
@@ -180,24 +181,24 @@ fn items() -> impl Strategy<Value = JsonText> + Clone {
     });
     let wrapped = row.clone().prop_map(|row| JsonText::Object(vec![("node", row)]));
     let twice = row.clone().prop_map(|row| JsonText::Object(vec![("node", JsonText::Object(vec![("data", row)]))]));
-    prop_oneof![24 => row, 8 => wrapped, 8 => twice, 4 => number(), 1 => trees()]
+    prop_oneof![24 => row, 8 => wrapped, 8 => twice, 4 => number(), 1 => json_texts()]
 }
 
 fn answers() -> impl Strategy<Value = Vec<u8>> {
-    let rows = vec(items(), 0..5).prop_map(JsonText::Array);
-    let inner = (rows.clone(), select(&["list", "node", "nodes", "data"]), vec((names(), trees()), 0..3));
+    let rows = vec(list_items(), 0..5).prop_map(JsonText::Array);
+    let inner = (rows.clone(), select(&["list", "node", "nodes", "data"]), vec((member_names(), json_texts()), 0..3));
     let inner = inner.prop_map(|(rows, name, mut members)| {
         members.insert(members.len() / 2, (name, rows));
         JsonText::Object(members)
     });
-    let inner = prop_oneof![2 => rows.clone(), 2 => inner, 1 => items()];
-    let body = (vec((select(&["data", "list"]), inner), 1..3), vec((names(), trees()), 0..3));
+    let inner = prop_oneof![2 => rows.clone(), 2 => inner, 1 => list_items()];
+    let body = (vec((select(&["data", "list"]), inner), 1..3), vec((member_names(), json_texts()), 0..3));
     let body = body.prop_map(|(rows, mut members)| {
         let at = members.len() / 2;
         members.splice(at..at, rows);
         JsonText::Object(members)
     });
-    let body = prop_oneof![6 => body, 2 => rows, 1 => trees()];
+    let body = prop_oneof![6 => body, 2 => rows, 1 => json_texts()];
     (body, 0..40_usize, any::<prop::sample::Index>()).prop_map(|(body, damage, at)| {
         let mut text = String::new();
         body.write(&mut text);
@@ -213,7 +214,7 @@ fn answers() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// The rows in the window, the number of all rows, and the next page.
+/// The compared result of decoding: the rows in the window, the number of all rows, and the next page.
 type Outcome = Result<(Vec<Row>, usize, Option<NextPage>), String>;
 
 #[derive(Clone, Copy)]
@@ -223,7 +224,7 @@ enum Method {
 }
 
 fn read_answer(capability: &Capability, body: &[u8], window: RowWindow, method: Method) -> Outcome {
-    let catalog = &*STREAMED;
+    let catalog = &*PLACES_CATALOG;
     let headers = vec![("etag".to_owned(), "e".to_owned())];
     let response = Response { status: 200, headers, body: body.to_vec() };
     let args = Args::from([("id".to_owned(), Value::from(1))]);
@@ -245,13 +246,13 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_stream_and_a_tree_give_the_same_rows(
+    fn a_stream_and_a_tree_return_the_same_rows(
         body in answers(),
         which in any::<prop::sample::Index>(),
         skip in 0..4_usize,
         take in 0..4_usize,
     ) {
-        let capability = STREAMED.capabilities.values().nth(which.index(STREAMED.capabilities.len())).unwrap();
+        let capability = PLACES_CATALOG.capabilities.values().nth(which.index(PLACES_CATALOG.capabilities.len())).unwrap();
         let shown = String::from_utf8_lossy(&body).into_owned();
         let all_rows = read_answer(capability, &body, RowWindow::ALL, Method::Tree);
         let streamed = read_answer(capability, &body, RowWindow::ALL, Method::Stream);
@@ -267,7 +268,7 @@ proptest! {
     }
 }
 
-/// The property above would show nothing if the generated answers had no rows.
+/// The property test above would prove nothing if the generated answers had no rows or no mistakes.
 #[test]
 fn the_generated_answers_have_rows_and_mistakes() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
@@ -275,7 +276,7 @@ fn the_generated_answers_have_rows_and_mistakes() {
     let mut mistakes = 0;
     for _ in 0..600 {
         let body = answers().new_tree(&mut runner).unwrap().current();
-        for capability in STREAMED.capabilities.values() {
+        for capability in PLACES_CATALOG.capabilities.values() {
             match read_answer(capability, &body, RowWindow::ALL, Method::Stream) {
                 Ok(outcome) => rows += outcome.0.len(),
                 Err(_) => mistakes += 1,
@@ -287,12 +288,12 @@ fn the_generated_answers_have_rows_and_mistakes() {
 
 #[test]
 fn unusual_forms_of_lists_cannot_be_streamed() {
-    for capability in STREAMED.capabilities.values() {
-        assert!(StreamPlan::new(&STREAMED, capability).is_some(), "{}", capability.name);
+    for capability in PLACES_CATALOG.capabilities.values() {
+        assert!(StreamPlan::new(&PLACES_CATALOG, capability).is_some(), "{}", capability.name);
     }
     let every = crate::read("every.yaml", include_str!("../../../../tests/catalog/every.yaml")).unwrap();
     let needs_tree = |name: &str| StreamPlan::new(&every, every.capability(name).unwrap()).is_none();
-    // These have alternative paths, columns, and a failure flag inside the row.
+    // These capabilities have alternative paths, columns, and a failure flag inside the row.
     assert!(needs_tree("ticket_search") && needs_tree("day_list") && needs_tree("ticket_get"));
     assert!(!needs_tree("ticket_list"));
 }

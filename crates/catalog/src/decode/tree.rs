@@ -1,6 +1,6 @@
-//! Rows read from the whole answer as a parsed tree, for forms that `stream` cannot read: alternative paths, columns and
-//! entries.
-//! Invariant: where `stream` can read an answer, both give the same rows.
+//! Reads the rows of an answer from a parsed tree of the whole answer. This module handles the forms that `stream`
+//! cannot read: alternative paths, columns and entries.
+//! Invariant: for an answer that `stream` can read, both modules return the same rows.
 
 use std::borrow::Cow;
 
@@ -23,12 +23,12 @@ pub(super) fn read(
     let window = reader.input.window;
     let (items, row_count) = match &capability.rows.item {
         None => {
-            let items = items(&capability.rows, &body, window)?;
+            let items = select_items(&capability.rows, &body, window)?;
             (items.in_window, items.count)
         }
-        // An item may hold no row, so the rows before the window can only be counted by looking at every item.
+        // An item may contain no row, so counting the rows before the window needs a look at every item.
         Some(path) => {
-            let rows = rows_inside(path, items(&capability.rows, &body, RowWindow::ALL)?.in_window);
+            let rows = inner_rows(path, select_items(&capability.rows, &body, RowWindow::ALL)?.in_window);
             let row_count = rows.len();
             (rows.into_iter().skip(window.skip).take(window.take).collect(), row_count)
         }
@@ -40,14 +40,14 @@ pub(super) fn read(
     Ok(RowsAndBody { rows, row_count, body })
 }
 
-/// The items of an answer's list.
+/// The items of an answer's list, with those in the window.
 struct Items<'b> {
     /// The number of all items.
     count: usize,
     in_window: Vec<Cow<'b, Value>>,
 }
 
-fn items<'b>(rows: &Rows, body: &'b Value, window: RowWindow) -> Result<Items<'b>, DecodeError> {
+fn select_items<'b>(rows: &Rows, body: &'b Value, window: RowWindow) -> Result<Items<'b>, DecodeError> {
     let no_rows = || no_rows_error(rows);
     let list_value = match rows.at.iter().find_map(|path| path.find(body).filter(|v| !v.is_null())) {
         Some(list_value) => list_value,
@@ -67,21 +67,21 @@ fn items<'b>(rows: &Rows, body: &'b Value, window: RowWindow) -> Result<Items<'b
         }
         (RowForm::Wrap(field), list_value) => {
             let items = list_value.as_array().ok_or_else(no_rows)?;
-            let wrap = |item: &Value| Cow::Owned(wrapped(field, item.clone()));
+            let wrap = |item: &Value| Cow::Owned(wrap_in_field(field, item.clone()));
             Items { count: items.len(), in_window: items.iter().skip(skip).take(take).map(wrap).collect() }
         }
         (RowForm::Entries(field), list_value) => {
             let map = list_value.as_object().ok_or_else(no_rows)?;
-            let entry = |(key, value): (&String, &Value)| Cow::Owned(row_of_entry(field, key, value));
+            let entry = |(key, value): (&String, &Value)| Cow::Owned(item_of_entry(field, key, value));
             Items { count: map.len(), in_window: map.iter().skip(skip).take(take).map(entry).collect() }
         }
-        (RowForm::Columns, list_value) => rows_of_columns(&list_value, window).ok_or_else(no_rows)?,
+        (RowForm::Columns, list_value) => items_of_columns(&list_value, window).ok_or_else(no_rows)?,
         _ => return Err(no_rows()),
     })
 }
 
-/// Returns the row inside each item. An item without one, such as an edge to a deleted node, is left out.
-fn rows_inside<'b>(path: &DataPath, items: Vec<Cow<'b, Value>>) -> Vec<Cow<'b, Value>> {
+/// Returns the row inside each item. An item without a row, such as an edge to a deleted node, is left out.
+fn inner_rows<'b>(path: &DataPath, items: Vec<Cow<'b, Value>>) -> Vec<Cow<'b, Value>> {
     let rows = items.into_iter().filter_map(|item| match item {
         Cow::Borrowed(item) => path.find(item),
         Cow::Owned(item) => path.find(&item).map(|row| Cow::Owned(row.into_owned())),
@@ -89,14 +89,14 @@ fn rows_inside<'b>(path: &DataPath, items: Vec<Cow<'b, Value>>) -> Vec<Cow<'b, V
     rows.filter(|row| !row.is_null()).collect()
 }
 
-/// Returns an item that is only the value of a field as an object with that field.
-pub(super) fn wrapped(field: &str, value: Value) -> Value {
+/// Makes an object with one field, for an item that is only the value of this field.
+pub(super) fn wrap_in_field(field: &str, value: Value) -> Value {
     Value::Object(Map::from_iter([(field.to_owned(), value)]))
 }
 
-/// Returns an entry of an object as an item, in which `field` holds the entry's key. A value that is no object is put under
-/// `value`.
-fn row_of_entry(field: &str, key: &str, value: &Value) -> Value {
+/// Makes an item from an entry of an object. The member `field` of the item is the entry's key. If the entry's value
+/// is no object, it becomes the member `value`.
+fn item_of_entry(field: &str, key: &str, value: &Value) -> Value {
     let mut map = match value {
         Value::Object(map) => map.clone(),
         other => Map::from_iter([("value".to_owned(), other.clone())]),
@@ -105,9 +105,9 @@ fn row_of_entry(field: &str, key: &str, value: &Value) -> Value {
     Value::Object(map)
 }
 
-/// Returns the items of an answer in columns: `{"time": [1, 2], "rain": [0, 3]}` has two. A member that is not an array of
-/// the first array's length is no column.
-fn rows_of_columns<'b>(list_value: &Value, window: RowWindow) -> Option<Items<'b>> {
+/// Makes the items of an answer that has columns: `{"time": [1, 2], "rain": [0, 3]}` has two items. A member is a
+/// column if it is an array with the length of the first array.
+fn items_of_columns<'b>(list_value: &Value, window: RowWindow) -> Option<Items<'b>> {
     let map = list_value.as_object()?;
     let count = map.values().find_map(Value::as_array)?.len();
     let columns: Vec<(&String, &Vec<Value>)> =

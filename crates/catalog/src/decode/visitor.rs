@@ -1,13 +1,14 @@
-//! Visitors for one JSON value of any kind: serde's visitor reduced to three methods, and two visitors that build no value.
-//! Invariant: a visitor that skips a value allocates nothing, and still refuses text that a parser of the whole tree would
-//! refuse.
+//! Visitors for one JSON value of any kind: a trait that reduces serde's visitor to three methods, and two visitors
+//! that build no value.
+//! Invariant: the visitor that skips a value allocates nothing. It refuses the same invalid text as a parser that
+//! builds a tree.
 
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Number, Value};
 
-/// Reads one JSON value while it is parsed.
+/// Receives one JSON value while the text is parsed.
 pub(super) trait JsonVisitor<'de>: Sized {
     type Output;
 
@@ -25,7 +26,7 @@ pub(super) enum JsonScalar<'t> {
     Text(&'t str),
 }
 
-/// Wraps a visitor as the seed that serde takes.
+/// Wraps a `JsonVisitor` as the `DeserializeSeed` that serde requires.
 pub(super) struct Visit<V>(pub V);
 
 impl<'de, V: JsonVisitor<'de>> DeserializeSeed<'de> for Visit<V> {
@@ -77,7 +78,7 @@ impl From<JsonScalar<'_>> for Value {
     }
 }
 
-/// Skips a value. The output says whether the value is anything other than `null`.
+/// Skips a value. The output is `false` for `null` and `true` for any other value.
 #[derive(Clone, Copy)]
 pub(super) struct SkipValue;
 
@@ -99,7 +100,7 @@ impl<'de> JsonVisitor<'de> for SkipValue {
     }
 }
 
-/// Passes the name of a member to a function, without copying the name.
+/// Calls a function with the name of the next member, without copying the name. The output is the function's result.
 pub(super) struct MemberName<F>(pub F);
 
 impl<'de, T, F: FnOnce(&str) -> T> DeserializeSeed<'de> for MemberName<F> {

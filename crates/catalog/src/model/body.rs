@@ -1,6 +1,6 @@
-//! The templates of request bodies and GraphQL variables, and GraphQL documents.
-//! Invariant: a hole that stands alone keeps the JSON type of its value, and a part without a value is left out. A value is
-//! never parsed again as text.
+//! Templates of request bodies and of GraphQL variables, and GraphQL documents.
+//! Invariant: a hole that is a whole JSON value keeps the type of the argument. A part whose hole has no argument is
+//! left out. A filled value is never parsed as a template again.
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -8,19 +8,19 @@ use serde_json::Value;
 
 use crate::template::{Hole, Template};
 
-/// The body of a request over HTTP.
+/// The template of an HTTP request's body.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Body {
     Json {
         shape: ValueTemplate,
-        /// The content type, if it is not `application/json`.
+        /// The content type, if it differs from `application/json`.
         content_type: Option<String>,
     },
     /// `application/x-www-form-urlencoded`, with nested objects and arrays as `a[b]` and `a[]`.
     Form(ValueTemplate),
     Multipart(Vec<MultipartPart>),
-    /// One value that is sent as its text or its bytes.
+    /// One value that is the whole body, as text or as bytes.
     Raw {
         value: ValueTemplate,
         content_type: String,
@@ -32,26 +32,26 @@ pub enum Body {
 pub struct MultipartPart {
     pub name: String,
     pub value: ValueTemplate,
-    /// The file's name. A part with a file name is sent as a file.
+    /// The name of the file, if the part is sent as a file.
     pub file_name: Option<Template>,
     pub content_type: Option<String>,
 }
 
-/// A JSON value with holes.
+/// A JSON value in which holes are places for arguments.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ValueTemplate {
     /// A value without holes.
     Fixed(Value),
-    /// One hole, whose value keeps its JSON type.
+    /// One hole. The argument is inserted with its JSON type.
     Hole(Hole),
-    /// Text around holes, which becomes a string.
+    /// A text with holes. The filled text is inserted as a string.
     Text(Template),
     Object(IndexMap<String, ValueTemplate>),
     Array(Vec<ValueTemplate>),
 }
 
-/// A GraphQL document, in which the needed fields of an entity are selected at certain places.
+/// A GraphQL document with marked places, where binding inserts the selection of an entity's needed fields.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Document {
     /// Text and selections in the order of the document.
@@ -63,13 +63,13 @@ pub struct Document {
 #[serde(rename_all = "lowercase")]
 pub enum DocumentPiece {
     Literal(String),
-    /// `...Ticket`: the needed fields of this entity are written here.
+    /// A spread such as `...Ticket`. Binding replaces the spread by the needed fields of this entity.
     Selection(String),
 }
 
 impl ValueTemplate {
-    /// Returns the holes that are a value by themselves, not part of a text.
-    pub fn lone_holes(&self) -> Vec<&Hole> {
+    /// Returns the holes that are a whole JSON value, without the holes inside texts.
+    pub fn whole_value_holes(&self) -> Vec<&Hole> {
         let mut holes = Vec::new();
         self.for_each_leaf(&mut |leaf| {
             if let ValueTemplate::Hole(hole) = leaf {
@@ -79,7 +79,7 @@ impl ValueTemplate {
         holes
     }
 
-    /// Returns all holes.
+    /// Returns all holes: whole values and holes inside texts.
     pub fn holes(&self) -> Vec<&Hole> {
         let mut holes = Vec::new();
         self.for_each_leaf(&mut |leaf| match leaf {
@@ -90,8 +90,8 @@ impl ValueTemplate {
         holes
     }
 
-    /// Returns the templates that put text around holes.
-    pub fn texts(&self) -> Vec<&Template> {
+    /// Returns the templates that combine text with holes.
+    pub fn text_templates(&self) -> Vec<&Template> {
         let mut templates = Vec::new();
         self.for_each_leaf(&mut |leaf| {
             if let ValueTemplate::Text(template) = leaf {
@@ -112,18 +112,18 @@ impl ValueTemplate {
 }
 
 impl Body {
-    /// Returns the templates that put text around holes.
-    pub fn texts(&self) -> Vec<&Template> {
+    /// Returns the templates that combine text with holes.
+    pub fn text_templates(&self) -> Vec<&Template> {
         match self {
-            Body::Json { shape, .. } | Body::Form(shape) => shape.texts(),
-            Body::Raw { value, .. } => value.texts(),
+            Body::Json { shape, .. } | Body::Form(shape) => shape.text_templates(),
+            Body::Raw { value, .. } => value.text_templates(),
             Body::Multipart(parts) => {
-                parts.iter().flat_map(|p| p.value.texts().into_iter().chain(&p.file_name)).collect()
+                parts.iter().flat_map(|p| p.value.text_templates().into_iter().chain(&p.file_name)).collect()
             }
         }
     }
 
-    /// Returns all holes.
+    /// Returns all holes: whole values and holes inside texts.
     pub fn holes(&self) -> Vec<&Hole> {
         match self {
             Body::Json { shape, .. } | Body::Form(shape) => shape.holes(),

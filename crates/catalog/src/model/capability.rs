@@ -1,6 +1,6 @@
-//! Capabilities: the operations of an API, and how the request of each is made.
-//! Invariant: every hole of a mapping is a parameter or a part of the key (`anchor`), and only writes and actions have an
-//! `effect`.
+//! Capabilities: the operations of an API, each with its mapping, which describes how a call becomes a request.
+//! Invariant: every hole (place for a value) of a mapping is filled by a parameter or by a part of the key
+//! (`anchor`). Only writes and actions have an `effect`.
 
 use base::Method;
 use indexmap::IndexMap;
@@ -17,47 +17,50 @@ use crate::types::{Type, Wire};
 pub struct Capability {
     pub name: String,
     pub kind: Kind,
-    /// The entity that it belongs to.
+    /// The name of the entity to which the capability belongs.
     pub entity: String,
     pub about: String,
-    /// Synonyms for the operation, for exposure and discovery.
+    /// Synonyms of the operation's name, by which exposure and discovery find the capability.
     pub words: Vec<String>,
-    /// The parameters, without the parts of the key in `anchor`. The parameters of a get include the parts of the key.
+    /// The parameters by name. They do not include the parts of the key in `anchor`. A get has the parts of the key
+    /// as parameters.
     pub params: IndexMap<String, Param>,
-    /// The parts of the entity's key that the instance fills. It is empty if the operation is called on the entity as a whole.
+    /// The parts of the entity's key that the call takes from the instance before `.method(…)`. The list is empty if
+    /// a program calls the operation on the entity itself.
     pub anchor: Vec<String>,
-    /// The parameter that takes the words of a search.
+    /// The name of the parameter that takes the words of a search. Only a search has this parameter.
     pub text: Option<String>,
     pub transport: Transport,
     pub rows: Rows,
-    /// The entity of the answer's rows. It differs from `entity` only for an action that answers with something else.
+    /// The name of the entity of the answer's rows. Only a write can have a name here that differs from `entity`.
     pub returns: String,
-    /// The fields that the answer carries, or `None` for all of them. A get reads the others.
+    /// The names of the fields that the answer contains, or `None` for all fields. The executor reads missing fields
+    /// with a get.
     pub gives: Option<Vec<String>>,
     pub paging: Option<Paging>,
     pub effect: Option<EffectProperties>,
 }
 
-/// The kind of an operation, from which its form in a program and its effect class follow.
+/// The kind of an operation. The kind determines the form of a call in a program and the effect class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// Lists rows.
     Query,
-    /// Finds rows by words.
+    /// Lists rows that match a text.
     Search,
     /// Reads one row by its key.
     Get,
-    /// Reads the only row that there is, such as the caller's own account.
+    /// Reads a row that needs no key, because there is only one, such as the caller's own account.
     Singleton,
     Create,
     Update,
     Delete,
-    /// Does anything else.
+    /// Performs any other operation.
     Action,
 }
 
-/// How far a call changes something.
+/// The class of a call's effect on the API: none, a write to rows, or any other effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EffectClass {
@@ -112,7 +115,7 @@ pub enum ListStyle {
     Space,
 }
 
-/// How the request is made.
+/// The mapping of a call to a request, by protocol.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Transport {
@@ -121,26 +124,26 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// Returns the templates outside the path that put text around holes.
-    pub fn texts(&self) -> Vec<&Template> {
+    /// Returns the templates outside the path that combine text with holes.
+    pub fn text_templates(&self) -> Vec<&Template> {
         match self {
             Transport::Http(http) => {
                 let pairs = http.query.iter().chain(&http.headers).map(|(_, template)| template);
-                pairs.chain(http.body.iter().flat_map(Body::texts)).collect()
+                pairs.chain(http.body.iter().flat_map(Body::text_templates)).collect()
             }
-            Transport::Graphql(graphql) => graphql.variables.values().flat_map(ValueTemplate::texts).collect(),
+            Transport::Graphql(graphql) => graphql.variables.values().flat_map(ValueTemplate::text_templates).collect(),
         }
     }
 }
 
-/// The mapping of a call to an HTTP request.
+/// The mapping of a call to an HTTP request: templates whose holes are filled with the arguments.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Http {
     pub method: Method,
     pub path: Template,
-    /// The query's names and values. A pair whose holes have no value is left out.
+    /// The names and value templates of the query. A pair is left out if a hole has no value.
     pub query: Vec<(String, Template)>,
-    /// The headers of this request. A header whose holes have no value is left out.
+    /// The names and value templates of the headers. A header is left out if a hole has no value.
     pub headers: Vec<(String, Template)>,
     pub body: Option<Body>,
 }
@@ -151,56 +154,57 @@ pub struct Graphql {
     /// The path of the endpoint, after the catalog's base path.
     pub path: String,
     pub document: Document,
-    /// The variables of the document. A variable whose holes have no value is left out.
+    /// The value templates of the document's variables. A variable is left out if its holes have no value.
     pub variables: IndexMap<String, ValueTemplate>,
 }
 
-/// Where the rows are in an answer.
+/// The place and the form of the rows in an answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Rows {
-    /// Alternative paths to the rows, of which the first one that leads to a value counts. An empty path is the whole body.
+    /// Alternative paths of the rows. The first path with a value is used. The empty path means the whole body.
     pub at: Vec<DataPath>,
-    /// The path of the row inside each item of the list.
+    /// The path of the row inside each item of the list, if the item is not the row itself.
     pub item: Option<DataPath>,
     pub form: RowForm,
-    /// Whether an answer without the list is an empty list, not a mistake.
+    /// Whether an answer without the list is decoded as an empty list. Otherwise such an answer is an error.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sparse: bool,
 }
 
-/// The JSON form in which an answer holds its rows.
+/// The JSON structure of the rows in an answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RowForm {
     /// An array of rows.
     List,
-    /// One row.
+    /// An object, which is the only row.
     One,
-    /// An array of scalars. Each is the named field of a row.
+    /// An array of scalars. Each scalar becomes a row with only this field.
     Wrap(String),
-    /// An object. Its keys are the named field, and its values are the rows.
+    /// An object whose values are the rows. The key of each value becomes this field of the row.
     Entries(String),
-    /// An object of arrays with the same length. Each array is a column.
+    /// An object of arrays with the same length. Each array has the values of one field.
     Columns,
-    /// The answer holds no rows.
+    /// The answer has no rows.
     Nothing,
 }
 
-/// The properties of a write that say how it can be retried, verified after a lost answer, and undone.
+/// The properties of a write: how the executor can retry it, verify it after a lost answer, and undo it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct EffectProperties {
-    /// The author's sentence about what changes, which a plan shows.
+    /// The author's sentence about the change in the API. A plan shows this sentence.
     #[serde(rename = "says")]
     pub summary: String,
     pub idempotency: Option<Idempotency>,
     pub probe: Option<Probe>,
-    /// The capability that undoes the write. Without one the plan says that the write cannot be undone.
+    /// The name of the capability that undoes the write. If it is `None`, the plan warns that the write cannot be
+    /// undone.
     pub undo: Option<String>,
-    /// Whether several calls may be open at the same time.
+    /// Whether several calls of this write may be sent at the same time.
     pub concurrent: bool,
 }
 
-/// Where the request carries the idempotency key by which an API recognises a repeated write.
+/// The part of the request that has the idempotency key, by which an API recognises a repeated write.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Idempotency {
@@ -208,11 +212,12 @@ pub enum Idempotency {
     Query(String),
     /// A path inside a JSON or form body, or a GraphQL variable.
     Body(String),
-    /// No key is needed, because the write sets a state and a second one changes nothing.
+    /// The request has no key, because the write sets a state and repeating it changes nothing.
     Natural,
 }
 
-/// The read that finds out whether a write with a lost answer happened: its rows are compared with the write's arguments.
+/// The read that shows whether a write with a lost answer happened. The executor compares the rows of this read with
+/// the write's arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Probe {
     pub capability: String,
@@ -225,7 +230,7 @@ impl Kind {
     pub const ALL: [Kind; 8] =
         [Kind::Query, Kind::Search, Kind::Get, Kind::Singleton, Kind::Create, Kind::Update, Kind::Delete, Kind::Action];
 
-    /// Returns the kind's key in the catalog format.
+    /// Returns the keyword of the kind in the YAML format.
     pub fn word(self) -> &'static str {
         match self {
             Kind::Query => "query",
@@ -239,7 +244,7 @@ impl Kind {
         }
     }
 
-    /// Returns how far calls of this kind change something.
+    /// Returns the effect class of calls of this kind.
     pub fn class(self) -> EffectClass {
         match self {
             Kind::Query | Kind::Search | Kind::Get | Kind::Singleton => EffectClass::Read,
@@ -253,7 +258,7 @@ impl Kind {
         self.class() == EffectClass::Read
     }
 
-    /// Returns whether calls of this kind give a list of rows.
+    /// Returns whether calls of this kind return a list of rows.
     pub fn is_list(self) -> bool {
         matches!(self, Kind::Query | Kind::Search)
     }
@@ -265,10 +270,12 @@ impl Capability {
         self.params.values().filter(|p| p.required)
     }
 
-    /// Returns the name of the method in a program: the capability's name without the entity's (`ticket_close` is `close`).
+    /// Returns the name by which a program calls the capability as a method: the capability's name without the
+    /// entity's name. The method of `ticket_close` is `close`.
     pub fn method_name(&self) -> &str {
         let name = self.name.as_str();
-        // The checker asks this for every method of an entity, so the entity's name is compared without allocating it.
+        // The checker calls this for every method of an entity, so the comparison with the entity's name in snake
+        // case allocates nothing.
         let entity_length = snake_case(&self.entity).map(char::len_utf8).sum::<usize>();
         let is_entity = |part: &str| part.chars().eq(snake_case(&self.entity));
         let after_entity = || {
@@ -282,17 +289,19 @@ impl Capability {
         after_entity().or_else(before_entity).filter(|rest| !rest.is_empty()).unwrap_or(name)
     }
 
-    /// Returns whether a program must name an instance to call it, so the table teaches it as a method of an instance.
-    /// The reader checks that each hole is filled by a parameter or by the key, so `anchor` is exactly what the call needs.
+    /// Returns whether a program must name an instance to call the capability. The taught table shows such a
+    /// capability as a method of an instance. The reader has checked that a parameter or the key fills each hole, so
+    /// a call needs exactly the parts in `anchor`.
     pub fn needs_anchor(&self) -> bool {
         self.kind != Kind::Get && !self.anchor.is_empty()
     }
 
-    /// Returns whether a program may set this parameter to `null`, which clears the value in the API. Only an optional
-    /// parameter of an update can do so, and only if JSON carries it.
+    /// Returns whether a program may set this parameter to `null`, which clears the value in the API. This is allowed
+    /// for an optional parameter of an update, if the mapping sends the parameter as a whole JSON value.
     pub fn accepts_null(&self, param: &str) -> bool {
-        let has_hole =
-            |value: &ValueTemplate| value.lone_holes().iter().any(|hole| hole.param == param && hole.part.is_none());
+        let has_hole = |value: &ValueTemplate| {
+            value.whole_value_holes().iter().any(|hole| hole.param == param && hole.part.is_none())
+        };
         let is_optional = self.params.get(param).is_some_and(|p| !p.required);
         let is_sent_as_json = || match &self.transport {
             Transport::Http(http) => matches!(&http.body, Some(Body::Json { shape, .. }) if has_hole(shape)),
@@ -301,13 +310,13 @@ impl Capability {
         self.kind == Kind::Update && is_optional && is_sent_as_json()
     }
 
-    /// Returns whether the answer holds rows.
+    /// Returns whether the answer contains rows.
     pub fn gives_rows(&self) -> bool {
         self.rows.form != RowForm::Nothing
     }
 }
 
-/// Returns the characters of a name such as `PullRequest` in the form `pull_request`.
+/// Returns the characters of a name in snake case: `PullRequest` becomes `pull_request`.
 fn snake_case(name: &str) -> impl Iterator<Item = char> {
     let mut after_lower_case = false;
     name.chars().flat_map(move |c| {

@@ -1,5 +1,5 @@
 //! Entities: the kinds of things that an API has, with their keys, fields and relations.
-//! Invariant: each part of a key is a field, and the target of a relation is an entity of the same catalog.
+//! Invariant: each part of a key is the name of a field. The target of a relation is an entity of the same catalog.
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -9,19 +9,19 @@ use super::Row;
 use crate::path::DataPath;
 use crate::types::{Type, Wire};
 
-/// A kind of thing that an API has.
+/// A kind of thing that an API has, such as `Ticket`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Entity {
     pub name: String,
-    /// One line that says what a row is.
+    /// One line that describes a row to a reader of the catalog.
     pub about: String,
-    /// Synonyms, by which discovery finds the entity.
+    /// Synonyms of the name, by which discovery finds the entity.
     pub words: Vec<String>,
-    /// The fields that identify a row, in the order in which a program writes them.
+    /// The names of the fields that identify a row, in the order in which a program writes their values.
     pub key: Vec<String>,
     pub fields: IndexMap<String, Field>,
     pub relations: IndexMap<String, Relation>,
-    /// The get that `E(key)` uses, if there are several gets.
+    /// The name of the get that the program text `E(key)` calls, if the entity has several gets.
     pub primary_read: Option<String>,
 }
 
@@ -37,16 +37,16 @@ pub struct Field {
     pub about: String,
 }
 
-/// Where a field's value is in an answer.
+/// The place of a field's value in an answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FieldSource {
-    /// The first of these paths that leads to a value. Without any path the value is only known from the call's arguments,
-    /// which is allowed for a part of the key.
+    /// The value at the first of these paths that has a value. The list is empty only for a part of the key whose
+    /// value is an argument of the call.
     Paths(Vec<DataPath>),
-    /// A reference whose key has several parts, with a path for each part.
+    /// A reference to an entity whose key has several parts, with the path of each part.
     Parts(IndexMap<String, DataPath>),
-    /// A header of the answer, with its name in lower case.
+    /// A header of the answer. The string is the header's name in lower case.
     Header(String),
 }
 
@@ -60,34 +60,34 @@ pub enum Show {
     Artifact,
 }
 
-/// A way from a row of one entity to rows of another.
+/// A relation: the connection from a row of one entity (the parent) to rows of another entity.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Relation {
     pub name: String,
-    /// The entity of the rows that the relation leads to.
+    /// The name of the entity of the related rows.
     pub target: String,
-    /// Whether the relation leads to a list of rows.
+    /// Whether a parent has a list of related rows. Otherwise a parent has at most one related row.
     pub many: bool,
     pub about: String,
     pub via: Via,
 }
 
-/// How a relation is followed.
+/// How the related rows of a parent row are read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Via {
-    /// By a query whose parameters are filled from the parent row. `fill` maps a parameter to a field of the parent, or to
-    /// `None` for the reference to the parent itself.
+    /// By calling a query whose parameters are filled from the parent row. `fill` maps the name of a parameter to a
+    /// field of the parent, or to `None` for a reference to the parent.
     Call { capability: String, fill: IndexMap<String, Option<String>> },
-    /// By a get with the reference that this field of the parent row holds.
+    /// By calling a get with the reference in this field of the parent row.
     Key { field: String },
-    /// Without a call: the parent's item in the answer holds the rows at this path.
+    /// Without a call: the related rows are at this path inside the answer's item for the parent.
     Embedded { path: DataPath },
 }
 
 impl Entity {
-    /// Returns the reference to this row: its key as a scalar, or as an object if the key has several parts. Returns `None` if
-    /// a part of the key is missing or `null`.
+    /// Returns the key of `row` as a reference: a scalar, or an object if the key has several parts. Returns `None`
+    /// if a part of the key is missing or `null`.
     pub fn reference(&self, row: &Row) -> Option<Value> {
         let part = |name: &String| row.get(name).filter(|v| !v.is_null()).cloned();
         match self.key.as_slice() {

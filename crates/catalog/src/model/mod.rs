@@ -1,5 +1,6 @@
 //! The model of a catalog: its settings for all calls, its entities and its capabilities.
-//! Invariant: only `read` and `canonical` make a catalog, after all checks, and every name in it resolves.
+//! Invariant: only the modules `read` and `canonical` make a catalog. A catalog has passed all checks, so every name
+//! in it refers to a part that exists.
 
 mod body;
 mod capability;
@@ -22,15 +23,17 @@ pub use capability::{
 };
 pub use entity::{Entity, Field, FieldSource, Relation, Show, Via};
 
-/// One row of an entity, as field names and values. A reference is the key of the entity that it refers to: a scalar, or an
-/// object if the key has several parts. The rows of an embedded relation stand under the relation's name as an array of rows.
+/// One row of an entity, as field names and values. The value of a reference is the key of a row: a scalar, or an
+/// object if the key has several parts. The rows of an embedded relation are an array under the relation's name.
 pub type Row = Map<String, Value>;
 
-/// The description of one API. The order of fields here is part of the canonical form, and so of the digest.
+/// The description of one API. The canonical form has the fields in the order of this struct, so a new order would
+/// change every digest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Catalog {
     pub id: CatalogId,
-    /// The author's number for this version, shown to operators. Code compares digests instead.
+    /// The version number that the author wrote, for messages to operators. The server compares digests, not
+    /// versions.
     pub version: u32,
     pub title: String,
     /// Other ids by which a caller can name the API.
@@ -41,11 +44,11 @@ pub struct Catalog {
     pub base_path: String,
     /// How requests are signed, or `None` for an API without credentials.
     pub auth: Option<Auth>,
-    /// Whether calls are sent without the credential if its secret is not set, because the API answers some of them to
-    /// everyone.
+    /// Whether calls are sent without a credential if the secret is not set. This suits an API that answers some
+    /// calls without a credential.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub anonymous: bool,
-    /// Headers of every request, such as the version of the API that the catalog was written for.
+    /// The headers of every request, such as the version of the API for which the catalog was written.
     pub headers: Vec<(String, String)>,
     /// The call rate that the origin allows to all callers together.
     pub pace: Option<Pace>,
@@ -56,9 +59,11 @@ pub struct Catalog {
     /// The SHA-256 of the canonical form, which does not include this field.
     #[serde(skip, default = "empty_digest")]
     pub(crate) digest: Digest,
-    /// In a tenant view, the entities that only stay so that references to them can be read. They are not offered.
+    /// In a tenant view, the entities that the tenant cannot use. They stay in `entities`, because references to them
+    /// are decoded with their key.
     #[serde(skip)]
     pub(crate) hidden_entities: Vec<String>,
+    /// The positions of the capabilities of each entity, computed at the first use.
     #[serde(skip)]
     pub(crate) by_entity: CapabilityIndex,
 }
@@ -68,7 +73,7 @@ pub struct Catalog {
 pub struct Failure {
     /// The path of a flag that is `false` if the call failed.
     pub flag: DataPath,
-    /// The path of the API's own words about the failure.
+    /// The path of the API's message about the failure.
     #[serde(rename = "says")]
     pub message: DataPath,
 }
@@ -83,17 +88,17 @@ impl Catalog {
         self.digest
     }
 
-    /// Returns the entity of this name, also if a tenant view hides it.
+    /// Returns the entity of this name, including an entity that a tenant view hides.
     pub fn entity(&self, name: &str) -> Option<&Entity> {
         self.entities.get(name)
     }
 
-    /// Returns whether the entity can be seeded and found by a search.
+    /// Returns whether a caller can seed and discover the entity.
     pub fn offers(&self, entity: &str) -> bool {
         self.entities.contains_key(entity) && !self.hidden_entities.iter().any(|hidden| hidden == entity)
     }
 
-    /// Returns the entities that can be seeded and found by a search.
+    /// Returns the entities that a caller can seed and discover.
     pub fn offered(&self) -> impl Iterator<Item = &Entity> {
         self.entities.values().filter(|e| !self.hidden_entities.contains(&e.name))
     }
@@ -106,7 +111,7 @@ impl Catalog {
     /// Returns the capabilities that belong to an entity, in the catalog's order.
     pub fn capabilities_of<'a>(&'a self, entity: &str) -> impl Iterator<Item = &'a Capability> + use<'a> {
         let positions = self.by_entity.positions(&self.capabilities, entity);
-        positions.iter().filter_map(|at| self.capabilities.get_index(*at).map(|(_, c)| c))
+        positions.iter().filter_map(|position| self.capabilities.get_index(*position).map(|(_, capability)| capability))
     }
 
     /// Returns the capabilities of one kind that belong to an entity.
@@ -114,7 +119,8 @@ impl Catalog {
         self.capabilities_of(entity).filter(move |c| c.kind == kind)
     }
 
-    /// Returns the queries of an entity: the one that lists it with optional filters only, and those that need a scope.
+    /// Returns the queries of an entity. At most one query has no required parameter; each other query requires
+    /// different parameters, such as the parent of the list.
     pub fn queries<'a>(&'a self, entity: &'a str) -> impl Iterator<Item = &'a Capability> {
         self.of_kind(entity, Kind::Query)
     }
@@ -124,7 +130,7 @@ impl Catalog {
         self.of_kind(entity, Kind::Search)
     }
 
-    /// Returns the get that `E(key)` uses: the entity's `primary_read`, or its only get.
+    /// Returns the get that the program text `E(key)` calls: the entity's `primary_read`, or its only get.
     pub fn get_of(&self, entity: &str) -> Option<&Capability> {
         match self.entity(entity).and_then(|e| e.primary_read.as_deref()) {
             Some(name) => self.capability(name),
@@ -132,8 +138,8 @@ impl Catalog {
         }
     }
 
-    /// Returns the capabilities that are called as `.method(…)` on an entity or on an instance of it: writes, actions,
-    /// singletons, and gets other than the one of `get_of`.
+    /// Returns the capabilities that a program calls as `.method(…)` on an entity or on an instance: writes, actions,
+    /// singletons, and all gets except the get of `get_of`.
     pub fn methods<'a>(&'a self, entity: &'a str) -> impl Iterator<Item = &'a Capability> {
         let primary = self.get_of(entity).map(|c| c.name.as_str());
         self.capabilities_of(entity).filter(move |c| match c.kind {
@@ -144,8 +150,9 @@ impl Catalog {
     }
 }
 
-/// The positions of each entity's capabilities, so that looking them up does not go through all capabilities.
-/// It is built at the first use and never changes. A clone starts empty, so the clone of a catalog may still be changed.
+/// An index from an entity to the positions of its capabilities, so that a lookup does not search all capabilities.
+/// The index is built at the first use and never updated. A clone of the index is empty, because the clone of a
+/// catalog may still be changed.
 #[derive(Default)]
 pub(crate) struct CapabilityIndex(OnceLock<HashMap<String, Vec<usize>>>);
 
@@ -154,8 +161,8 @@ impl CapabilityIndex {
     fn positions(&self, capabilities: &IndexMap<String, Capability>, entity: &str) -> &[usize] {
         let by_entity = self.0.get_or_init(|| {
             let mut by_entity: HashMap<String, Vec<usize>> = HashMap::new();
-            for (at, capability) in capabilities.values().enumerate() {
-                by_entity.entry(capability.entity.clone()).or_default().push(at);
+            for (position, capability) in capabilities.values().enumerate() {
+                by_entity.entry(capability.entity.clone()).or_default().push(position);
             }
             by_entity
         });
@@ -169,7 +176,7 @@ impl Clone for CapabilityIndex {
     }
 }
 
-// The index is derived from the capabilities, so two equal catalogs are equal whether theirs is built or not.
+// The index is derived from the capabilities, so it must not influence the comparison of two catalogs.
 impl PartialEq for CapabilityIndex {
     fn eq(&self, _: &Self) -> bool {
         true

@@ -1,7 +1,7 @@
-//! The reader: one YAML file to a valid catalog, or to every mistake in it.
-//! Invariants: `raw` knows only the shape of the format, and `resolve` checks its meaning. A catalog leaves here sealed with
-//! its digest. The size, the depth and the aliases of a text are bounded, so a short text cannot take long or use much
-//! memory.
+//! The reader: makes a valid catalog from one YAML file, or reports every mistake in the file.
+//! Invariants: the module `raw` checks the shape of the YAML, and the module `resolve` checks the meaning. A catalog
+//! that `read` returns has its digest. The size, the depth and the aliases of a text are limited, so a short text
+//! cannot use much time or memory.
 
 pub mod raw;
 mod resolve;
@@ -15,12 +15,12 @@ use base::{Diagnostic, LineIndex, Span};
 use crate::codes;
 use crate::model::Catalog;
 
-/// The largest text. The largest real specifications become catalogs of a few megabytes.
-const MAX_BYTES: usize = 32 * 1024 * 1024;
+/// The maximum size of a catalog's text in bytes. The largest real specifications become catalogs of a few megabytes.
+const MAX_TEXT_BYTES: usize = 32 * 1024 * 1024;
 
-/// The deepest nesting, because each level uses stack. A named type begins at the top level again, so authors can nest
-/// further.
-const MAX_DEPTH: usize = 24;
+/// The maximum nesting depth of the YAML. Parsing each level uses a part of the call stack. An author can describe
+/// deeper values with named types, because each named type begins at the top level.
+const MAX_YAML_DEPTH: usize = 24;
 
 /// A text that is not a valid catalog, and its mistakes.
 #[derive(Debug, thiserror::Error)]
@@ -28,9 +28,9 @@ const MAX_DEPTH: usize = 24;
 pub struct Rejected {
     /// The name of the file, as the caller gave it.
     pub file: String,
-    /// The whole text, in which the diagnostics have their positions.
+    /// The whole text, to which the positions of the diagnostics refer.
     pub text: String,
-    /// The mistakes in the order of their positions. There is at least one.
+    /// The mistakes in the order of their positions, at least one.
     pub diagnostics: Vec<Diagnostic>,
 }
 
@@ -52,25 +52,25 @@ impl Rejected {
     }
 }
 
-/// Reads one catalog. `file` is used only as the file's name in messages.
+/// Reads one catalog from its text. `file` is the name of the file for messages.
 pub fn read(file: &str, text: &str) -> Result<Catalog, Box<Rejected>> {
     let rejected = |diagnostics| Box::new(Rejected { file: file.to_owned(), text: text.to_owned(), diagnostics });
-    if text.len() > MAX_BYTES {
-        let message = format!("this is {} bytes long; a catalog has at most {MAX_BYTES}", text.len());
+    if text.len() > MAX_TEXT_BYTES {
+        let message = format!("this is {} bytes long; a catalog has at most {MAX_TEXT_BYTES}", text.len());
         return Err(rejected(vec![Diagnostic::error(codes::SHAPE, Span::default(), message)]));
     }
-    let raw: raw::Catalog = serde_saphyr::from_str_with_options(text, options())
+    let raw: raw::Catalog = serde_saphyr::from_str_with_options(text, yaml_options())
         .map_err(|error| rejected(vec![yaml_errors::diagnose(text, &error)]))?;
     resolve::resolve(&raw, text).map(Catalog::seal).map_err(rejected)
 }
 
-/// Returns the limits of the YAML parser. They are large enough for the largest specifications, and they stop a few lines of
-/// aliases that would expand to millions of values.
-fn options() -> serde_saphyr::Options {
+/// Returns the limits of the YAML parser. The limits allow the largest real specifications. They refuse a few lines
+/// of aliases that would expand to millions of values.
+fn yaml_options() -> serde_saphyr::Options {
     serde_saphyr::options! {
         with_snippet: false,
         strict_booleans: true,
-        budget: serde_saphyr::budget! { max_events: 6_000_000, max_nodes: 3_000_000, max_documents: 1, max_depth: MAX_DEPTH },
+        budget: serde_saphyr::budget! { max_events: 6_000_000, max_nodes: 3_000_000, max_documents: 1, max_depth: MAX_YAML_DEPTH },
         alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: 200_000 },
     }
 }
@@ -80,7 +80,7 @@ fn span_of(location: serde_saphyr::Location) -> Span {
     Span::new(start, start + location.span().byte_len().unwrap_or(0) as usize)
 }
 
-/// Returns the JSON Schema of the format, which is made from the types that read it.
+/// Returns the JSON Schema of the YAML format, which is generated from the types in `raw`.
 pub fn schema() -> serde_json::Value {
     schemars::schema_for!(raw::Catalog).to_value()
 }

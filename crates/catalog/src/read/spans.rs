@@ -1,6 +1,6 @@
-//! The positions of keys and values in the YAML text, which diagnostics point at.
-//! Invariants: a path costs nothing until there is a mistake, and only then is the text parsed again as a tree of spans. A
-//! path that leads to nothing has the span of the last key or value on it that exists.
+//! The positions of keys and values in the YAML text. Diagnostics use these positions.
+//! Invariants: a path is built without allocations. Only after a mistake is the text parsed again, as a tree of
+//! spans. If a path does not exist in the text, its span is the span of the last part of the path that exists.
 
 use std::fmt;
 
@@ -8,11 +8,11 @@ use base::Span;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::Spanned;
 
-/// A path from the top of the file through keys and list items, such as `capabilities`, `ticket_list`, `paging`. It is a
-/// linked list on the stack, so that checking a valid catalog allocates no paths.
+/// A path from the top of the file through keys and list items, such as `capabilities`, `ticket_list`, `paging`. The
+/// path is a linked list on the call stack, so that checking a valid catalog allocates no paths.
 #[derive(Debug, Clone, Copy)]
 pub struct YamlPath<'p> {
-    /// The path above this one, or `None` at the top of the file.
+    /// The path without its last step, or `None` at the top of the file.
     parent: Option<&'p YamlPath<'p>>,
     step: YamlStep<'p>,
 }
@@ -24,18 +24,20 @@ enum YamlStep<'p> {
     Item(usize),
 }
 
-/// A path that owns its steps. An item of a list is written as its number.
+/// A path that owns its steps. The step to an item of a list is the item's number as text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct YamlPathBuf(Vec<String>);
 
 /// The part of the text that a diagnostic points at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum YamlTarget {
-    /// The key at the end of the path, or the value if the path ends in a list.
+    /// The key at the end of the path, or the item if the path ends in a list.
     Key(YamlPathBuf),
-    /// The value at the end of the path. If there is no such value, the last key of the path that exists.
+    /// The value at the end of the path. If the text has no such value, the target is the last key of the path that
+    /// exists.
     Value(YamlPathBuf),
-    /// The first place below the path where a word is written. If it is nowhere, the last key of the path that exists.
+    /// The first occurrence of a word below the path. If the word does not occur there, the target is the last key of
+    /// the path that exists.
     Word(YamlPathBuf, String),
 }
 
@@ -43,12 +45,12 @@ impl<'p> YamlPath<'p> {
     /// The top of the file.
     pub const TOP: YamlPath<'static> = YamlPath { parent: None, step: YamlStep::Top };
 
-    /// Returns the path of a key below this path.
+    /// Returns this path with one more step to the key `name`.
     pub fn key<'q>(&'q self, name: &'q str) -> YamlPath<'q> {
         YamlPath { parent: Some(self), step: YamlStep::Key(name) }
     }
 
-    /// Returns the path of an item of the list at this path.
+    /// Returns this path with one more step to an item of a list.
     pub fn item(&self, index: usize) -> YamlPath<'_> {
         YamlPath { parent: Some(self), step: YamlStep::Item(index) }
     }
@@ -63,7 +65,7 @@ impl<'p> YamlPath<'p> {
         YamlTarget::Value(self.to_path_buf())
     }
 
-    /// Returns the target for a mistake in a word of the value at this path.
+    /// Returns the target for a mistake in one word of the value at this path.
     pub fn on_word(&self, word: impl Into<String>) -> YamlTarget {
         YamlTarget::Word(self.to_path_buf(), word.into())
     }
@@ -89,7 +91,7 @@ impl YamlPathBuf {
         Self(steps)
     }
 
-    /// Removes the last step if it is this key.
+    /// Removes the last step of the path if this step is the key `key`.
     pub fn pop_key(&mut self, key: &str) {
         if self.0.last().is_some_and(|last| last == key) {
             self.0.pop();
@@ -101,7 +103,7 @@ impl YamlPathBuf {
     }
 }
 
-/// The text as a tree of spans.
+/// The YAML text as a tree of spans: the positions of all keys and values.
 #[derive(Debug)]
 pub struct SpanTree {
     /// `None` if the text is not YAML.
@@ -117,14 +119,15 @@ struct SpanNode {
 #[derive(Debug)]
 enum SpanNodeKind {
     Scalar,
-    /// The keys with their spans, and the values.
+    /// The entries of a map: the key, the key's span, and the value.
     Map(Vec<(String, Span, SpanNode)>),
     List(Vec<SpanNode>),
 }
 
-/// The end of a path in the tree.
+/// The result of following a path in the tree.
 struct PathEnd<'t> {
-    /// The span of the last key, or of the value if it is in a list or at the top.
+    /// The span of the last key that exists. For an item of a list and for the top of the file it is the span of the
+    /// value.
     key: Span,
     node: &'t SpanNode,
     /// Whether every step of the path exists.
@@ -132,25 +135,25 @@ struct PathEnd<'t> {
 }
 
 impl SpanTree {
-    /// Parses the text. A text that is not YAML gives an empty tree.
+    /// Parses the text. The tree of a text that is not YAML is empty.
     pub fn new(text: &str) -> Self {
-        Self { top: serde_saphyr::from_str_with_options(text, super::options()).ok() }
+        Self { top: serde_saphyr::from_str_with_options(text, super::yaml_options()).ok() }
     }
 
-    /// Returns the span of a target, or the empty span at the beginning if the tree is empty.
+    /// Returns the span of a target. If the tree is empty, returns the empty span at the beginning of the text.
     pub fn span(&self, text: &str, target: &YamlTarget) -> Span {
         let (YamlTarget::Key(path) | YamlTarget::Value(path) | YamlTarget::Word(path, _)) = target;
-        let Some(end) = self.walk(path) else { return Span::default() };
+        let Some(end) = self.follow(path) else { return Span::default() };
         match target {
             YamlTarget::Value(_) if end.complete => end.node.span,
             YamlTarget::Word(_, word) if end.complete => {
-                end.node.scalars().into_iter().find_map(|scalar| span_of_word(text, scalar, word)).unwrap_or(end.key)
+                end.node.scalars().into_iter().find_map(|scalar| find_word_span(text, scalar, word)).unwrap_or(end.key)
             }
             YamlTarget::Key(_) | YamlTarget::Value(_) | YamlTarget::Word(..) => end.key,
         }
     }
 
-    fn walk(&self, path: &YamlPathBuf) -> Option<PathEnd<'_>> {
+    fn follow(&self, path: &YamlPathBuf) -> Option<PathEnd<'_>> {
         let top = self.top.as_ref()?;
         let mut end = PathEnd { key: top.span, node: top, complete: true };
         for step in &path.0 {
@@ -161,8 +164,8 @@ impl SpanTree {
                 SpanNodeKind::List(items) => {
                     step.parse().ok().and_then(|index: usize| items.get(index)).map(|item| (item.span, item))
                 }
-                // `title: string` is the short form of `title: {type: string}`, so the scalar stands for the missing key
-                // below it.
+                // `title: string` is the short form of `title: {type: string}`, so the span of the scalar is used for
+                // the missing key `type`.
                 SpanNodeKind::Scalar => return Some(end),
             };
             let Some((key, node)) = next else { return Some(PathEnd { complete: false, ..end }) };
@@ -173,7 +176,7 @@ impl SpanTree {
 }
 
 impl SpanNode {
-    /// Returns the spans of all scalars in this value, in the order of the text.
+    /// Returns the spans of all scalars inside this value, in the order of the text.
     fn scalars(&self) -> Vec<Span> {
         let mut spans = Vec::new();
         let mut pending = vec![self];
@@ -188,7 +191,7 @@ impl SpanNode {
     }
 }
 
-fn span_of_word(text: &str, scalar: Span, word: &str) -> Option<Span> {
+fn find_word_span(text: &str, scalar: Span, word: &str) -> Option<Span> {
     let start = scalar.of(text).find(word)? + scalar.start as usize;
     Some(Span::new(start, start + word.len()))
 }

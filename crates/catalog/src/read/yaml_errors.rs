@@ -1,5 +1,7 @@
-//! Diagnostics for a text that does not have the shape of a catalog, made from the errors of the YAML parser and of serde.
-//! Invariant: a diagnostic points at the key or value with the mistake, and uses the words of the format, not those of serde.
+//! Converts errors of the YAML parser and of serde to diagnostics, for a text that does not have the shape of a
+//! catalog.
+//! Invariant: a diagnostic points at the key or value with the mistake, and uses the terms of the catalog format
+//! instead of serde's terms.
 
 use base::{Diagnostic, Span, closest_name, similar_names};
 use serde_path_to_error::Segment;
@@ -10,16 +12,16 @@ use super::raw;
 use super::spans::{SpanTree, YamlPathBuf, YamlTarget};
 use crate::codes;
 
-/// Returns the diagnostic for an error of reading `text`.
+/// Returns the diagnostic for an error that occurred while `text` was read.
 pub fn diagnose(text: &str, error: &Error) -> Diagnostic {
     let error = error.without_snippet();
-    let mut path = path_of_error(text);
-    // The path of an unknown key ends with that key, but the message is about the value that contains it.
+    let mut path = find_error_path(text);
+    // The path of an unknown key ends with this key, but the message is about the map that contains the key.
     if let Error::SerdeUnknownField { field, .. } = error {
         path.pop_key(field);
     }
     let spans = SpanTree::new(text);
-    let error_span = span_of_error(text, error);
+    let error_span = find_error_span(text, error);
     let or_error_span = |span: Span| if span == Span::default() { error_span } else { span };
     let key_span = || or_error_span(spans.span(text, &YamlTarget::Key(path.clone())));
     let value_span = || or_error_span(spans.span(text, &YamlTarget::Value(path.clone())));
@@ -32,28 +34,29 @@ pub fn diagnose(text: &str, error: &Error) -> Diagnostic {
     match error {
         Error::AliasError { error, .. } => diagnose_in_alias(text, error, error_span),
         Error::SerdeUnknownField { field, expected, .. } => {
-            shape_mistake(inner_key_span(field), format!("{subject} has no key `{}`", clipped(field)))
-                .with_alternatives(likely_words(field, expected))
+            shape_mistake(inner_key_span(field), format!("{subject} has no key `{}`", shortened(field)))
+                .with_alternatives(suggest_words(field, expected))
         }
         Error::SerdeMissingField { field, .. } => {
-            shape_mistake(key_span(), format!("{subject} lacks the key `{field}`")).with_copy(example(field))
+            shape_mistake(key_span(), format!("{subject} lacks the key `{field}`")).with_copy(example_line(field))
         }
         Error::SerdeUnknownVariant { variant, expected, .. } => {
-            shape_mistake(value_span(), format!("{subject} cannot be `{}`", clipped(variant)))
-                .with_alternatives(likely_words(variant, expected))
+            shape_mistake(value_span(), format!("{subject} cannot be `{}`", shortened(variant)))
+                .with_alternatives(suggest_words(variant, expected))
         }
         Error::SerdeInvalidType { unexpected, expected, .. }
         | Error::SerdeInvalidValue { unexpected, expected, .. } => {
-            let expected = plain_words(expected);
-            let message = format!("{subject} must be {expected}, found {}", plain_words(&clipped(unexpected)));
+            let expected = translate_serde_term(expected);
+            let message =
+                format!("{subject} must be {expected}, found {}", translate_serde_term(&shortened(unexpected)));
             shape_mistake(value_span(), message)
         }
-        Error::Message { msg, .. } => shape_mistake(value_span(), format!("{subject}: {}", clipped(msg))),
+        Error::Message { msg, .. } => shape_mistake(value_span(), format!("{subject}: {}", shortened(msg))),
         Error::InvalidScalar { ty, .. } => {
-            shape_mistake(value_span(), format!("{subject} must be {}", plain_words(ty)))
+            shape_mistake(value_span(), format!("{subject} must be {}", translate_serde_term(ty)))
         }
         Error::Unexpected { expected, .. } => {
-            shape_mistake(value_span(), format!("{subject} must be {}", plain_words(expected)))
+            shape_mistake(value_span(), format!("{subject} must be {}", translate_serde_term(expected)))
         }
         Error::InvalidBooleanStrict { .. } => {
             shape_mistake(value_span(), format!("{subject} must be `true` or `false`"))
@@ -71,11 +74,11 @@ fn shape_mistake(span: Span, message: String) -> Diagnostic {
 fn diagnose_text(error: &Error, error_span: Span) -> Diagnostic {
     match error {
         Error::DuplicateMappingKey { key, .. } => {
-            let shown = key.as_deref().map(clipped).unwrap_or_default();
+            let shown = key.as_deref().map(shortened).unwrap_or_default();
             shape_mistake(error_span, format!("the key `{shown}` is there twice; take one out"))
         }
         Error::Budget { breach: BudgetBreach::Depth { .. }, .. } => {
-            let most = super::MAX_DEPTH;
+            let most = super::MAX_YAML_DEPTH;
             let message =
                 format!("this is nested deeper than {most}; give what is inside a name of its own in `types`");
             shape_mistake(error_span, message)
@@ -88,22 +91,22 @@ fn diagnose_text(error: &Error, error_span: Span) -> Diagnostic {
                 format!("this is more than a catalog may hold ({}); make it smaller", without_position(error));
             shape_mistake(error_span, message)
         }
-        Error::Eof { .. } => {
-            shape_mistake(Span::default(), "there is nothing in this file".to_owned()).with_copy(example("catalog"))
-        }
+        Error::Eof { .. } => shape_mistake(Span::default(), "there is nothing in this file".to_owned())
+            .with_copy(example_line("catalog")),
         _ => shape_mistake(error_span, without_position(error)),
     }
 }
 
-/// Returns the diagnostic for a mistake in the value that an alias stands for. It points at the alias if the value has no
-/// span.
+/// Returns the diagnostic for a mistake in a value that a YAML alias inserts. The diagnostic points at the mistake in
+/// the value, or at the alias if the value has no span.
 fn diagnose_in_alias(text: &str, error: &Error, alias_span: Span) -> Diagnostic {
     let inner = diagnose(text, error);
     Diagnostic { span: if inner.span == Span::default() { alias_span } else { inner.span }, ..inner }
 }
 
-/// Returns the position of an error. An error of the YAML syntax has only a line and a column, from which it is computed.
-fn span_of_error(text: &str, error: &Error) -> Span {
+/// Returns the position of an error. An error of the YAML syntax has only a line and a column, from which the byte
+/// offset is computed.
+fn find_error_span(text: &str, error: &Error) -> Span {
     let Some(location) = error.location() else { return Span::default() };
     if location.span().byte_offset().is_some() {
         return super::span_of(location);
@@ -118,13 +121,13 @@ fn span_of_error(text: &str, error: &Error) -> Span {
     Span::new(line_start + offset, line_start + offset)
 }
 
-/// Returns the path of the value that does not fit. The text is read once more for it, by a slower deserializer that tracks
-/// the path.
-fn path_of_error(text: &str) -> YamlPathBuf {
+/// Returns the path of the value that caused the error. The text is parsed again with a slower deserializer that
+/// tracks the path.
+fn find_error_path(text: &str) -> YamlPathBuf {
     let mut steps = Vec::new();
-    let read = serde_saphyr::with_deserializer_from_str_with_options(text, super::options(), |deserializer| {
+    let read = serde_saphyr::with_deserializer_from_str_with_options(text, super::yaml_options(), |deserializer| {
         serde_path_to_error::deserialize::<_, raw::Catalog>(deserializer).map(drop).map_err(|error| {
-            steps = error.path().iter().filter_map(step).collect();
+            steps = error.path().iter().filter_map(step_of_segment).collect();
             error.into_inner()
         })
     });
@@ -132,7 +135,7 @@ fn path_of_error(text: &str) -> YamlPathBuf {
     YamlPathBuf::new(steps)
 }
 
-fn step(segment: &Segment) -> Option<String> {
+fn step_of_segment(segment: &Segment) -> Option<String> {
     match segment {
         Segment::Map { key } => Some(key.clone()),
         Segment::Seq { index } => Some(index.to_string()),
@@ -141,46 +144,46 @@ fn step(segment: &Segment) -> Option<String> {
     }
 }
 
-/// Returns words for the value at a path: ``capability `ticket_list` ``, `` `paging.size` of capability `ticket_list` ``,
-/// `the catalog`.
+/// Describes the value at a path for a message: ``capability `ticket_list` ``, `` `paging.size` of capability
+/// `ticket_list` ``, `the catalog`.
 fn describe_path(path: &YamlPathBuf) -> String {
-    let names = |steps: &[String]| steps.iter().map(|s| clipped(s)).collect::<Vec<_>>().join(".");
+    let names = |steps: &[String]| steps.iter().map(|s| shortened(s)).collect::<Vec<_>>().join(".");
     match path.steps() {
         [] => "the catalog".to_owned(),
-        [section, name] if section == "capabilities" => format!("capability `{}`", clipped(name)),
+        [section, name] if section == "capabilities" => format!("capability `{}`", shortened(name)),
         [section, name, rest @ ..] if section == "capabilities" => {
-            format!("`{}` of capability `{}`", names(rest), clipped(name))
+            format!("`{}` of capability `{}`", names(rest), shortened(name))
         }
-        [section, name] if section == "entities" => format!("entity `{}`", clipped(name)),
+        [section, name] if section == "entities" => format!("entity `{}`", shortened(name)),
         [section, name, kind, slot, rest @ ..] if section == "entities" && !rest.is_empty() => {
-            format!("`{}` of {}", names(rest), member(name, kind, slot))
+            format!("`{}` of {}", names(rest), describe_member(name, kind, slot))
         }
-        [section, name, kind, slot] if section == "entities" => member(name, kind, slot),
-        [section, name, rest] if section == "entities" => format!("`{rest}` of entity `{}`", clipped(name)),
-        [section, name] if section == "types" => format!("type `{}`", clipped(name)),
+        [section, name, kind, slot] if section == "entities" => describe_member(name, kind, slot),
+        [section, name, rest] if section == "entities" => format!("`{rest}` of entity `{}`", shortened(name)),
+        [section, name] if section == "types" => format!("type `{}`", shortened(name)),
         steps => format!("`{}`", names(steps)),
     }
 }
 
-fn member(entity: &str, kind: &str, name: &str) -> String {
+fn describe_member(entity: &str, kind: &str, name: &str) -> String {
     let kind = match kind {
         "fields" => "field",
         "relations" => "relation",
         other => other,
     };
-    format!("{kind} `{}.{}`", clipped(entity), clipped(name))
+    format!("{kind} `{}.{}`", shortened(entity), shortened(name))
 }
 
-/// Returns the known word that the author surely meant, or else all similar ones.
-fn likely_words(word: &str, known: &[&'static str]) -> Vec<String> {
+/// Returns the known word that the author surely meant, or all similar known words if there is no such word.
+fn suggest_words(word: &str, known: &[&'static str]) -> Vec<String> {
     match closest_name(word, known.iter().copied()) {
         Some(closest) => vec![closest.to_owned()],
         None => similar_names(word, known.iter().copied()),
     }
 }
 
-/// Returns a line that an author can copy for a missing key.
-fn example(field: &str) -> String {
+/// Returns an example line with a missing key and a value, which the author can copy.
+fn example_line(field: &str) -> String {
     let value = match field {
         "catalog" => "tracker",
         "version" => "1",
@@ -198,8 +201,8 @@ fn example(field: &str) -> String {
     format!("{field}: {value}")
 }
 
-/// Translates the words of serde for a shape to the words of the format.
-fn plain_words(words: &str) -> String {
+/// Translates serde's name of a shape, such as `sequence`, to a term of the catalog format, such as `a list`.
+fn translate_serde_term(words: &str) -> String {
     match words {
         "unit" | "unit value" | "null" => "nothing".to_owned(),
         "map" | "a map" => "a map".to_owned(),
@@ -214,16 +217,16 @@ fn plain_words(words: &str) -> String {
     }
 }
 
-/// Returns the text of an error without its position, because a diagnostic shows the position already.
+/// Returns the text of a parser's error without the position, because the diagnostic shows the position.
 fn without_position(error: &Error) -> String {
     let text = error.to_string();
     let text = text.lines().next().unwrap_or_default();
     let end = text.find(" at line ").or_else(|| text.find(" (line ")).unwrap_or(text.len());
-    clipped(text[..end].trim_end_matches([':', ',', ' ']))
+    shortened(text[..end].trim_end_matches([':', ',', ' ']))
 }
 
-/// Returns a text of the author on one line, without control characters and shortened.
-fn clipped(text: &str) -> String {
+/// Returns a text of the author in a form for messages: one line, shortened, without control characters.
+fn shortened(text: &str) -> String {
     let line: String = text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
     if line.chars().count() <= 200 { line } else { line.chars().take(199).chain(['…']).collect() }
 }

@@ -1,6 +1,6 @@
 //! The registry: the catalogs that a server offers at one moment, by id, alias and digest.
-//! Invariants: an id or alias names one catalog, and an alias is replaced by its id before anything else sees it. A registry
-//! never changes. A reload makes a new one.
+//! Invariants: each id or alias belongs to one catalog. Other code sees ids only, because the registry replaces an
+//! alias by its id. A registry never changes; a reload makes a new registry.
 
 mod catalog_set;
 mod name_claims;
@@ -19,22 +19,23 @@ pub use catalog_set::CatalogSet;
 pub use report::{CatalogChange, CatalogProblem, ProblemCause, ReloadReport};
 pub use scan::{FileError, FileScan, FolderError, FolderScan};
 
-/// The number of catalogs that are no longer offered and are still found by digest without the store. The store has every
-/// catalog that a session pinned, so this number bounds memory and not what works.
+/// The maximum number of catalogs that stay in memory after they are no longer offered, so that sessions find them by
+/// digest without the store. The store has every catalog that a session uses, so this number limits only memory.
 const MAX_EARLIER_CATALOGS: usize = 1_024;
 
-/// The catalogs that are offered, and some that were offered earlier.
+/// The catalogs that are offered at this moment, and some that were offered earlier.
 #[derive(Debug, Default)]
 pub struct Registry {
-    /// The offered catalogs.
+    /// The offered catalogs by id.
     by_id: BTreeMap<CatalogId, Arc<Catalog>>,
-    /// The id for each alias of an offered catalog.
+    /// The catalog id for each alias of an offered catalog.
     aliases: BTreeMap<CatalogId, CatalogId>,
-    /// The offered catalogs and the earlier ones.
+    /// The offered catalogs and the catalogs in `earlier`, by digest.
     by_digest: HashMap<Digest, Arc<Catalog>>,
-    /// The digests of catalogs that an earlier registry of this process offered, oldest first. Sessions may have pinned them.
+    /// The digests of catalogs that an earlier registry of this process offered, oldest first. Running sessions may
+    /// still use them.
     earlier: Vec<Digest>,
-    /// The problems of the folders that this registry was made from.
+    /// The problems of the catalog folders, found by the reload that made this registry.
     problems: Vec<CatalogProblem>,
 }
 
@@ -46,7 +47,7 @@ pub enum RegistryError {
 }
 
 impl Registry {
-    /// Makes a registry of these catalogs, which must not share a name.
+    /// Makes a registry of these catalogs. Two catalogs with a common id or alias are an error.
     pub fn new(catalogs: impl IntoIterator<Item = Arc<Catalog>>) -> Result<Self, RegistryError> {
         let mut registry = Self::default();
         for catalog in catalogs {
@@ -62,7 +63,7 @@ impl Registry {
         Ok(registry)
     }
 
-    /// Makes the registry that follows `before`, whose catalogs are still found by digest.
+    /// Makes the next registry after `before`. The catalogs of `before` are still found by digest.
     fn after(
         before: &Registry,
         catalogs: impl IntoIterator<Item = Arc<Catalog>>,
@@ -70,7 +71,7 @@ impl Registry {
     ) -> Self {
         let mut next = Self { problems, ..Self::default() };
         for catalog in catalogs {
-            // `name_claims::settle` gives each name to one catalog, so this is always true.
+            // `name_claims::settle_claims` assigns each name to one catalog, so this condition is always true.
             if next.owner_of_a_name(&catalog).is_none() {
                 next.add(catalog);
             }
@@ -87,9 +88,10 @@ impl Registry {
         next
     }
 
-    /// Returns the first name of `catalog` that this registry has already, and the id of the catalog that has it.
+    /// Returns the first name of `catalog` that already belongs to a catalog of this registry, and the id of that
+    /// catalog.
     fn owner_of_a_name<'a>(&'a self, catalog: &'a Catalog) -> Option<(&'a CatalogId, &'a CatalogId)> {
-        names(catalog).find_map(|name| {
+        claimed_names(catalog).find_map(|name| {
             let owner = self.by_id.get(name).map(|c| &c.id).or_else(|| self.aliases.get(name));
             owner.map(|owner| (name, owner))
         })
@@ -102,8 +104,8 @@ impl Registry {
         self.by_id.insert(id, catalog);
     }
 
-    /// Returns the registry in the view of a tenant: the catalogs of which the tenant may use something, each as its tenant
-    /// view.
+    /// Returns the tenant view of this registry: the catalogs in which the tenant may use at least one capability,
+    /// each as its tenant view.
     pub fn view(&self, permissions: &Permissions) -> Self {
         let mut view = Self::default();
         self.by_id.values().filter_map(|catalog| permissions.view(catalog)).for_each(|catalog| view.add(catalog));
@@ -136,13 +138,14 @@ impl Registry {
         self.by_id.is_empty()
     }
 
-    /// Returns the reasons why files of the folders are not offered, or are offered in an older version.
+    /// Returns the problems of catalog files and folders: why a file is not offered, or is offered in an older
+    /// version.
     pub fn problems(&self) -> &[CatalogProblem] {
         &self.problems
     }
 }
 
 /// Returns the names that a catalog claims: its id and its aliases.
-fn names(catalog: &Catalog) -> impl Iterator<Item = &CatalogId> {
+fn claimed_names(catalog: &Catalog) -> impl Iterator<Item = &CatalogId> {
     std::iter::once(&catalog.id).chain(&catalog.aliases)
 }

@@ -1,31 +1,31 @@
-//! The decision which catalog has a name, if several files claim it.
-//! Invariants: no two winners share a name. The catalog that had a name before keeps it, and a free name goes to the first
-//! claim. A shipped catalog gives way to a file with its id.
+//! Decides which catalog gets a name (an id or an alias) if several catalog files claim the same name.
+//! Invariants: no two offered catalogs have a common name. The catalog that owned a name before keeps it, and a free
+//! name is assigned to the first claim. A shipped catalog is not offered if a file has its id.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base::CatalogId;
 
-use super::names;
+use super::claimed_names;
 use crate::model::Catalog;
 
-/// The claim of a file or of a catalog in the binary to its names.
+/// A claim: a catalog file, or a catalog shipped in the binary, with the names that it wants to have.
 #[derive(Debug, Clone)]
 pub struct Claim {
-    /// The catalog that the file holds now, or `None` if it is not a valid catalog.
+    /// The catalog that the file contains now, or `None` if the text is not a valid catalog.
     pub newest: Option<Arc<Catalog>>,
-    /// The catalog of the file that was offered until now.
+    /// The catalog of this file that the registry before the reload offers.
     pub before: Option<Arc<Catalog>>,
-    /// Whether it is a catalog in the binary.
+    /// Whether the claim is a catalog shipped in the binary.
     pub shipped: bool,
 }
 
-/// The catalog of a claim that is offered.
+/// The decision about one claim: which catalog of the claim is offered.
 #[derive(Debug, Clone)]
 pub enum ClaimResult {
     Newest(Arc<Catalog>),
-    /// The catalog that was offered before is still offered.
+    /// The catalog that was offered before the reload is still offered.
     Before(Arc<Catalog>),
     Nothing,
 }
@@ -40,39 +40,41 @@ impl ClaimResult {
     }
 }
 
-/// For each name, the number of the claim that has it.
+/// The owner of each name, as the index of a claim.
 type NameOwners<'a> = BTreeMap<&'a CatalogId, usize>;
 
-/// Decides all claims and returns a result for each, in their order.
-pub fn settle(claims: &[Claim]) -> Vec<ClaimResult> {
+/// Decides all claims together. Returns a result for each claim, in the order of the claims.
+pub fn settle_claims(claims: &[Claim]) -> Vec<ClaimResult> {
     let owners_before = owners_before(claims);
-    let mut results: Vec<ClaimResult> = claims.iter().map(best_result).collect();
-    eliminate(claims, &mut results, &owners_before);
-    // A claim may have lost to another one that lost later. Each round gives one such claim its newest catalog again.
-    while let Some(number) = claim_that_fits(claims, &results, &owners_before) {
-        results[number] = best_result(&claims[number]);
-        eliminate(claims, &mut results, &owners_before);
+    let mut results: Vec<ClaimResult> = claims.iter().map(result_without_rivals).collect();
+    lower_losing_results(claims, &mut results, &owners_before);
+    // A claim may have lost a name to a claim that lost itself later. Each round restores the newest catalog of one
+    // such claim.
+    while let Some(number) = find_restorable_claim(claims, &results, &owners_before) {
+        results[number] = result_without_rivals(&claims[number]);
+        lower_losing_results(claims, &mut results, &owners_before);
     }
-    for number in shipped_behind_files(claims, &results) {
+    for number in shipped_with_id_of_a_file(claims, &results) {
         results[number] = ClaimResult::Nothing;
     }
     results
 }
 
-/// Returns the owner of each name, among results that are settled.
-pub fn owners(results: &[ClaimResult]) -> BTreeMap<&CatalogId, usize> {
+/// Returns the owner of each name. The results must be final, so that each name has one owner.
+pub fn name_owners(results: &[ClaimResult]) -> BTreeMap<&CatalogId, usize> {
     let winners = results.iter().enumerate().filter_map(|(number, result)| Some((number, result.catalog()?)));
-    winners.flat_map(|(number, catalog)| names(catalog).map(move |name| (name, number))).collect()
+    winners.flat_map(|(number, catalog)| claimed_names(catalog).map(move |name| (name, number))).collect()
 }
 
-/// Returns the owner of each name until now. Catalogs that are offered together share no name, so each name has one owner.
+/// Returns the owner of each name before the reload. Catalogs that are offered together share no name, so each name
+/// has one owner.
 fn owners_before(claims: &[Claim]) -> NameOwners<'_> {
     let before = claims.iter().enumerate().filter_map(|(number, claim)| Some((number, claim.before.as_ref()?)));
-    before.flat_map(|(number, catalog)| names(catalog).map(move |name| (name, number))).collect()
+    before.flat_map(|(number, catalog)| claimed_names(catalog).map(move |name| (name, number))).collect()
 }
 
-/// Returns the result of a claim that has no rival.
-fn best_result(claim: &Claim) -> ClaimResult {
+/// Returns the result of a claim whose names no other claim wants.
+fn result_without_rivals(claim: &Claim) -> ClaimResult {
     match (&claim.newest, &claim.before) {
         (Some(newest), _) => ClaimResult::Newest(newest.clone()),
         (None, Some(before)) => ClaimResult::Before(before.clone()),
@@ -80,29 +82,31 @@ fn best_result(claim: &Claim) -> ClaimResult {
     }
 }
 
-/// Lowers the results of the losers until no two results share a name. It ends, because each round lowers at least one result.
-fn eliminate(claims: &[Claim], results: &mut [ClaimResult], owners_before: &NameOwners<'_>) {
+/// Lowers the results of claims that lose a name, until no two results have a common name. The loop ends because each
+/// round lowers at least one result.
+fn lower_losing_results(claims: &[Claim], results: &mut [ClaimResult], owners_before: &NameOwners<'_>) {
     loop {
-        let losers = losers(claims, results, owners_before);
+        let losers = find_losers(claims, results, owners_before);
         if losers.is_empty() {
             return;
         }
         for loser in losers {
-            results[loser] = lower_result(&claims[loser], &results[loser]);
+            results[loser] = next_lower_result(&claims[loser], &results[loser]);
         }
     }
 }
 
-/// Returns the next result after one that lost: the newest catalog, then the one before, then nothing.
-fn lower_result(claim: &Claim, lost: &ClaimResult) -> ClaimResult {
+/// Returns the next lower result of a claim that lost a name: the catalog from before the reload instead of the
+/// newest, and then nothing.
+fn next_lower_result(claim: &Claim, lost: &ClaimResult) -> ClaimResult {
     match (lost, &claim.before) {
         (ClaimResult::Newest(_), Some(before)) if !claim.shipped => ClaimResult::Before(before.clone()),
         _ => ClaimResult::Nothing,
     }
 }
 
-/// Returns the shipped catalogs whose id a file has.
-fn shipped_behind_files(claims: &[Claim], results: &[ClaimResult]) -> Vec<usize> {
+/// Returns the indices of the shipped catalogs whose id belongs to an offered file.
+fn shipped_with_id_of_a_file(claims: &[Claim], results: &[ClaimResult]) -> Vec<usize> {
     let ids = |shipped: bool| {
         let of_kind = claims.iter().zip(results).enumerate().filter(move |(_, (claim, _))| claim.shipped == shipped);
         of_kind.filter_map(|(number, (_, result))| Some((&result.catalog()?.id, number)))
@@ -111,14 +115,14 @@ fn shipped_behind_files(claims: &[Claim], results: &[ClaimResult]) -> Vec<usize>
     ids(true).filter(|(id, _)| files.contains_key(id)).map(|(_, number)| number).collect()
 }
 
-/// Returns the claims that lose a name to another claim, in their order.
-fn losers(claims: &[Claim], results: &[ClaimResult], owners_before: &NameOwners<'_>) -> Vec<usize> {
-    let behind_files = shipped_behind_files(claims, results);
+/// Returns the indices of the claims that lose a name to another claim, in ascending order.
+fn find_losers(claims: &[Claim], results: &[ClaimResult], owners_before: &NameOwners<'_>) -> Vec<usize> {
+    let behind_files = shipped_with_id_of_a_file(claims, results);
     let mut rivals_by_name: BTreeMap<&CatalogId, Vec<usize>> = BTreeMap::new();
     for (number, result) in results.iter().enumerate().filter(|(number, _)| !behind_files.contains(number)) {
-        for name in result.catalog().into_iter().flat_map(|catalog| names(catalog)) {
+        for name in result.catalog().into_iter().flat_map(|catalog| claimed_names(catalog)) {
             let rivals = rivals_by_name.entry(name).or_default();
-            // A catalog that lists its own id as an alias is no rival of itself.
+            // A catalog may list its own id as an alias, and must not become its own rival.
             if rivals.last() != Some(&number) {
                 rivals.push(number);
             }
@@ -134,21 +138,22 @@ fn losers(claims: &[Claim], results: &[ClaimResult], owners_before: &NameOwners<
     losers
 }
 
-/// Returns a claim that could have its newest catalog without taking a name from a file. A file may take the names of a
-/// shipped catalog.
-fn claim_that_fits(claims: &[Claim], results: &[ClaimResult], owners_before: &NameOwners<'_>) -> Option<usize> {
-    let owners = owners(results);
-    let is_out =
+/// Returns the index of a claim whose newest catalog could be offered without taking a name from a file. A file may
+/// take a name of a shipped catalog.
+fn find_restorable_claim(claims: &[Claim], results: &[ClaimResult], owners_before: &NameOwners<'_>) -> Option<usize> {
+    let owners = name_owners(results);
+    let lacks_newest =
         |number: &usize| claims[*number].newest.is_some() && !matches!(results[*number], ClaimResult::Newest(_));
-    // This comparison is cheap and leaves few claims. The full one below costs a pass over all claims for each.
+    // This check is cheap and leaves few claims. The full check below costs a pass over all claims for each remaining
+    // claim.
     let may_fit = |number: &usize| {
-        let mut claimed = claims[*number].newest.iter().flat_map(|newest| names(newest));
+        let mut claimed = claims[*number].newest.iter().flat_map(|newest| claimed_names(newest));
         claimed.all(|name| owners.get(name).is_none_or(|owner| owner == number || claims[*owner].shipped))
     };
-    (0..claims.len()).filter(is_out).filter(may_fit).find(|number| {
+    (0..claims.len()).filter(lacks_newest).filter(may_fit).find(|number| {
         let mut tried = results.to_vec();
-        tried[*number] = best_result(&claims[*number]);
-        let losers = losers(claims, &tried, owners_before);
+        tried[*number] = result_without_rivals(&claims[*number]);
+        let losers = find_losers(claims, &tried, owners_before);
         losers.iter().all(|loser| loser != number && claims[*loser].shipped && !claims[*number].shipped)
     })
 }

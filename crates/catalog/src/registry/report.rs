@@ -1,6 +1,7 @@
-//! The report of a reload for the operator: the changes of the registry, and the problems of files and folders.
-//! Invariants: an unchanged folder reports nothing. A problem names its file or folder and what to do, and an author's text
-//! in it is shortened.
+//! The report of a reload for the operator: the changes of the registry, and the problems of catalog files and
+//! folders.
+//! Invariants: the report of an unchanged folder is empty. The text of a problem names the file or folder and the
+//! action to take. Text of the author inside a problem is shortened.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,21 +12,22 @@ use super::Registry;
 use super::scan::{FileError, FolderError};
 use crate::model::Catalog;
 
-/// The largest number of lines, and of characters of a line, that a problem shows of the mistakes of one file.
+/// The maximum number of lines that a problem shows for the mistakes of one file.
 const MAX_MISTAKE_LINES: usize = 20;
-const MAX_LINE_CHARS: usize = 500;
+/// The maximum number of characters in one of these lines.
+const MAX_MISTAKE_LINE_CHARS: usize = 500;
 
 /// The difference between the registries before and after a reload.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct ReloadReport {
     pub changes: Vec<CatalogChange>,
-    /// The problems that the registry before did not have.
+    /// The problems that are new since the previous registry.
     pub problems: Vec<CatalogProblem>,
-    /// The files and folders that had a problem before and have none now.
+    /// The paths of files and folders whose problems are solved since the previous registry.
     pub repaired: Vec<String>,
 }
 
-/// A change of what is offered.
+/// A change of the offered catalogs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CatalogChange {
     Added {
@@ -37,24 +39,24 @@ pub enum CatalogChange {
         from: u32,
         to: u32,
     },
-    /// The catalog is no longer offered. Sessions that pinned it continue to use it.
+    /// The catalog is no longer offered. Existing sessions continue to use the stored catalog.
     Withdrawn {
         id: CatalogId,
     },
-    /// A file has the id of a shipped catalog and is offered instead of it.
+    /// A file has the id of a shipped catalog, and the file's catalog is offered instead of the shipped one.
     InsteadOfShipped {
         id: CatalogId,
         file: String,
     },
 }
 
-/// Why a file or a folder is not offered as it is.
+/// A problem with a catalog file, a folder or a shipped catalog.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CatalogProblem {
-    /// The path of the file or the folder, or words for a shipped catalog.
+    /// The path of the file or the folder, or the description of a shipped catalog.
     pub subject: String,
     pub cause: ProblemCause,
-    /// The earlier catalog of this file that is still offered, with its version.
+    /// The id and version of the earlier catalog of this file, if it is still offered.
     pub kept: Option<(CatalogId, u32)>,
 }
 
@@ -63,11 +65,12 @@ pub struct CatalogProblem {
 pub enum ProblemCause {
     /// The text is not a valid catalog. Each mistake is one line: `file:line:column: E0503 what is wrong; write: …`.
     Rejected(Vec<String>),
-    /// The file has no text.
+    /// The file could not be read.
     File(FileError),
     /// The folder could not be listed.
     Folder(FolderError),
-    /// Another catalog has the name. `by` is that catalog's file, or `None` for a shipped catalog.
+    /// The name belongs to another catalog. `by` is the path of the other catalog's file, or `None` for a shipped
+    /// catalog.
     Taken { name: CatalogId, by: Option<String> },
 }
 
@@ -100,15 +103,15 @@ impl ReloadReport {
 impl fmt::Display for CatalogChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            CatalogChange::Added { id, version } => write!(f, "`{id}` version {version} is offered"),
+            CatalogChange::Added { id, version } => write!(f, "catalog `{id}` version {version} is offered"),
             CatalogChange::Replaced { id, from, to } => {
-                write!(f, "`{id}` version {to} is offered to new sessions in place of version {from}")
+                write!(f, "catalog `{id}` version {to} is offered to new sessions in place of version {from}")
             }
             CatalogChange::Withdrawn { id } => {
-                write!(f, "`{id}` is no longer offered; sessions that use it go on")
+                write!(f, "catalog `{id}` is no longer offered; existing sessions continue to use it")
             }
             CatalogChange::InsteadOfShipped { id, file } => {
-                write!(f, "`{id}` comes from {file}, not from the shipped catalog")
+                write!(f, "catalog `{id}` is read from {file}, which replaces the shipped catalog")
             }
         }
     }
@@ -127,13 +130,13 @@ impl ProblemCause {
 }
 
 impl CatalogProblem {
-    /// Returns one line for each mistake. Each line begins with the file or folder.
+    /// Returns one line for each mistake. Each line begins with the path of the file or folder.
     pub fn lines(&self) -> Vec<String> {
         let subject = &self.subject;
         match &self.cause {
             ProblemCause::Rejected(lines) => lines.clone(),
             ProblemCause::File(FileError::NotText { line }) => {
-                vec![format!("{subject}:{line}: not UTF-8 text; save the file as UTF-8")]
+                vec![format!("{subject}:{line}: the line is not UTF-8 text; save the file as UTF-8")]
             }
             ProblemCause::File(error) => vec![format!("{subject}: {error}")],
             ProblemCause::Folder(error) => vec![format!("{subject}: {error}")],
@@ -156,7 +159,7 @@ impl fmt::Display for CatalogProblem {
 }
 
 fn shortened(line: &str) -> String {
-    match line.char_indices().nth(MAX_LINE_CHARS) {
+    match line.char_indices().nth(MAX_MISTAKE_LINE_CHARS) {
         None => line.to_owned(),
         Some((end, _)) => format!("{}…", &line[..end]),
     }

@@ -1,7 +1,7 @@
-//! The result of reading the catalog folders, as data for a reload.
-//! Invariant: it describes the folders at one moment and does not depend on what was there before.
+//! The result of reading the catalog folders, which is the input of a reload.
+//! Invariant: a scan describes the folders at one moment and does not depend on an earlier scan.
 
-/// One folder of catalogs.
+/// The scan of one catalog folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FolderScan {
     /// The path of the folder as the operator wrote it.
@@ -9,41 +9,41 @@ pub struct FolderScan {
     pub files: Result<Vec<FileScan>, FolderError>,
 }
 
-/// One file that should be a catalog.
+/// The scan of one file that should contain a catalog.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileScan {
-    /// The path of the file. Messages name the file by it, and the next scan recognises the file by it.
+    /// The path of the file. Messages show this path, and the next reload recognises the file by it.
     pub file: String,
     pub text: Result<String, FileError>,
 }
 
-/// Why a folder could not be listed. Nothing is known about its files then, so its catalogs stay as they were.
+/// Why a folder could not be listed. The catalogs of such a folder stay as they were before the scan.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FolderError {
     #[error("the folder does not exist; its catalogs stay as they were")]
     Missing,
-    #[error("more than {most} catalogs; until there are fewer, what this folder gave stays as it was")]
+    #[error("the folder has more than {most} catalogs; remove some; its catalogs stay as they were")]
     TooManyFiles { most: usize },
-    #[error("more than {most_mib} MiB of catalogs; until there is less, what this folder gave stays as it was")]
+    #[error("the folder has more than {most_mib} MiB of catalogs; remove some; its catalogs stay as they were")]
     TooManyBytes { most_mib: usize },
-    #[error("cannot be listed ({0}); its catalogs stay as they were")]
+    #[error("the folder cannot be listed ({0}); its catalogs stay as they were")]
     Unreadable(String),
 }
 
-/// Why a file has no text.
+/// Why the text of a file could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FileError {
-    #[error("not a file; a catalog is a regular file, or a link to one")]
+    #[error("this is not a file; a catalog is a regular file, or a link to one")]
     NotAFile,
-    #[error("larger than {most_mib} MiB; split the catalog in two")]
+    #[error("the file is larger than {most_mib} MiB; split the catalog in two")]
     TooLarge { most_mib: usize },
     #[error("line {line} is not UTF-8 text; save the file as UTF-8")]
     NotText { line: usize },
     /// The file's name has a control character or is not UTF-8.
-    #[error("a name that cannot be shown; rename the file")]
+    #[error("the name of this file has characters that cannot be shown; rename the file")]
     Name,
-    #[error("still being written")]
+    #[error("the file is still being written")]
     Changing,
-    #[error("cannot be read ({0})")]
+    #[error("the file cannot be read ({0})")]
     Unreadable(String),
 }

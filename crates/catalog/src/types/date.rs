@@ -1,5 +1,7 @@
-//! Moments and days: the forms in which APIs write them, and their conversion to and from the form in rows.
-//! Invariant: a row holds a moment as RFC 3339 text and a day as `2026-11-15`. Numbers exist only on the wire.
+//! Dates and moments: the forms in which APIs write them, and the conversion between an API's form and the form in
+//! rows.
+//! Invariant: a row contains a moment as RFC 3339 text and a day as text such as `2026-11-15`. Numbers are used only
+//! in requests and answers.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -13,9 +15,9 @@ pub enum DateFormat {
     Rfc3339,
     /// `2026-11-15`
     IsoDate,
-    /// Seconds since 1970.
+    /// The number of seconds since 1970, UTC.
     Unix,
-    /// Milliseconds since 1970.
+    /// The number of milliseconds since 1970, UTC.
     UnixMs,
 }
 
@@ -32,12 +34,12 @@ impl DateFormat {
         }
     }
 
-    /// Converts a value of an answer to its form in a row. Returns `None` if the value already has that form or is no moment
-    /// of this format.
+    /// Converts a value of an answer to its form in a row. Returns `None` if no conversion is needed or if the value
+    /// is no moment of this format.
     pub fn from_wire(self, value: &Value) -> Option<Value> {
         let number = || match value {
             Value::Number(n) => n.as_f64(),
-            // Slack and other APIs send a number as a string.
+            // Slack and other APIs send the number as a string.
             Value::String(text) => text.parse::<f64>().ok(),
             _ => None,
         };
@@ -54,8 +56,8 @@ impl DateFormat {
         Some(Value::String(moment.to_string()))
     }
 
-    /// Converts a value of a row to the form that the API takes. A day stands for its first moment in UTC. Returns `None` if
-    /// the API takes a number and the text is no moment.
+    /// Converts a value of a row to the form that the API takes. A day is sent as its first moment in UTC if the API
+    /// takes a number. Returns `None` if the API takes a number and the text is no moment.
     pub fn to_wire(self, text: &str) -> Option<Value> {
         let moment = || -> Option<Timestamp> {
             let with_time = if is_date(text.as_bytes()) { format!("{text}T00:00:00Z") } else { text.to_owned() };
@@ -69,8 +71,8 @@ impl DateFormat {
     }
 }
 
-/// Returns a moment whose offset is written `+0000` with the offset `+00:00`, and `None` for any other text. Jira writes
-/// offsets without a colon, which RFC 3339 does not allow.
+/// Rewrites a moment with an offset such as `+0000` to the offset `+00:00`. Returns `None` for any other text. Jira
+/// writes offsets without a colon, which RFC 3339 does not allow.
 fn add_colon_to_offset(text: &str) -> Option<String> {
     let split = text.len().checked_sub(4).filter(|_| text.is_ascii())?;
     let before = text.get(..split)?;
@@ -79,8 +81,8 @@ fn add_colon_to_offset(text: &str) -> Option<String> {
     (has_bare_offset && DateFormat::Rfc3339.accepts(text)).then(|| format!("{before}{}:{}", &offset[..2], &offset[2..]))
 }
 
-/// Returns whether the text is a day of the calendar. It is written by hand because every row with a date runs it; a test
-/// compares it with the parser of `jiff`.
+/// Returns whether the text is a day of the calendar. The check is written by hand for speed, because it runs for
+/// every date of every row. A test compares it with the parser of `jiff`.
 fn is_date(text: &[u8]) -> bool {
     let [y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2] = text else {
         return false;
@@ -88,21 +90,22 @@ fn is_date(text: &[u8]) -> bool {
     if ![y1, y2, y3, y4, m1, m2, d1, d2].iter().all(|b| b.is_ascii_digit()) {
         return false;
     }
-    let century = two_digits(y1, y2);
-    let year_of_century = two_digits(y3, y4);
+    let century = parse_two_digits(y1, y2);
+    let year_of_century = parse_two_digits(y3, y4);
     let is_leap_year = if year_of_century == 0 { century.is_multiple_of(4) } else { year_of_century.is_multiple_of(4) };
-    let days = match two_digits(m1, m2) {
+    let days = match parse_two_digits(m1, m2) {
         2 if is_leap_year => 29,
         2 => 28,
         4 | 6 | 9 | 11 => 30,
         1..=12 => 31,
         _ => 0,
     };
-    (1..=days).contains(&two_digits(d1, d2))
+    (1..=days).contains(&parse_two_digits(d1, d2))
 }
 
-/// Returns two ASCII digits as a number. Other bytes give some number, and no panic.
-fn two_digits(tens: &u8, ones: &u8) -> u8 {
+/// Returns the number that two ASCII digits write. For other bytes the result is meaningless, but the function does
+/// not panic.
+fn parse_two_digits(tens: &u8, ones: &u8) -> u8 {
     tens.wrapping_sub(b'0').wrapping_mul(10).wrapping_add(ones.wrapping_sub(b'0'))
 }
 
@@ -115,7 +118,7 @@ fn is_time(text: &[u8]) -> bool {
         return false;
     }
     // Second 60 is valid, because it is a leap second.
-    if two_digits(h1, h2) > 23 || two_digits(m1, m2) > 59 || two_digits(s1, s2) > 60 {
+    if parse_two_digits(h1, h2) > 23 || parse_two_digits(m1, m2) > 59 || parse_two_digits(s1, s2) > 60 {
         return false;
     }
     let fraction_length =

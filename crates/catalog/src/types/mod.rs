@@ -1,6 +1,7 @@
 //! The types of values, and the check whether a JSON value has a type.
-//! Invariant: a value that passes `accept` has the JSON form that binding and decoding expect of its type. A moment is RFC
-//! 3339 text, whatever the API sends, and an arm of a union is the object that the API takes.
+//! Invariant: a value that passes `accept` has the JSON form that binding and decoding expect of the type. A moment
+//! is RFC 3339 text, also if the API sends a number. A slot is a named member of an object type. An arm is one
+//! alternative of a union, and its value is the object that the API takes.
 
 mod date;
 mod wire;
@@ -13,7 +14,7 @@ pub use date::DateFormat;
 pub use wire::Wire;
 pub(crate) use wire::plain_text;
 
-/// The type of a field, a parameter or a slot.
+/// The type of a field, a parameter, or a slot of an object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Type {
@@ -21,22 +22,22 @@ pub enum Type {
     Integer,
     Number,
     Boolean,
-    /// One of the choices.
+    /// A text that is one of these choices.
     Select(Vec<String>),
-    /// Any number of the choices. The value is an array.
+    /// An array of any number of these choices.
     MultiSelect(Vec<String>),
     Date(DateFormat),
     Uuid,
     Array(Box<Type>),
     Object(IndexMap<String, ObjectSlot>),
     Union(Union),
-    /// A reference to an entity of the same catalog. The value is that entity's key.
+    /// A reference to a row of this entity, which is in the same catalog. The value is the key of the row.
     Ref(String),
     /// Any JSON value.
     Json,
 }
 
-/// The kind of text, which decides how it is shown and edited.
+/// The kind of a text, which decides how programs show and edit the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TextStyle {
@@ -47,11 +48,11 @@ pub enum TextStyle {
     Html,
     /// JSON in a string.
     JsonText,
-    /// Bytes. The value is their base64.
+    /// Bytes, as base64 text.
     Blob,
 }
 
-/// One slot of an object or of an arm of a union.
+/// One slot, that is one named member of an object type or of an arm of a union.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ObjectSlot {
     #[serde(rename = "type")]
@@ -59,18 +60,20 @@ pub struct ObjectSlot {
     pub required: bool,
 }
 
-/// One of several objects, which are distinguished by a tag, by a key of the arm's name, or by both.
+/// A type whose value is one of several objects, the arms. A tag, a key with the arm's name, or both tell which arm a
+/// value is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Union {
-    /// The key that holds the arm's name.
+    /// The key whose value is the name of the arm, if the API uses such a tag.
     pub tag: Option<String>,
-    /// Whether the arm's slots stand under a key of the arm's name. Otherwise they stand beside the tag.
+    /// Whether the slots are in an inner object under a key with the arm's name. Otherwise the slots are members
+    /// beside the tag.
     pub nest: bool,
-    /// The slots of each arm, by the arm's name.
+    /// The arms by name, each with its slots.
     pub arms: IndexMap<String, IndexMap<String, ObjectSlot>>,
 }
 
-/// Why a value does not have a type, in words on which a caller can act.
+/// Why a value does not have the expected type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TypeError {
     #[error("expected {expected}, found {found}")]
@@ -117,7 +120,8 @@ impl Type {
         }
     }
 
-    /// Returns the text of `describe` for a type that has no other types, choices or names inside.
+    /// Returns the one-word name of a simple type, such as `int`, and `None` for a type that contains other types,
+    /// choices or names.
     pub fn word(&self) -> Option<&'static str> {
         Some(match self {
             Type::String(style) => style.word(),
@@ -137,22 +141,22 @@ impl Type {
         })
     }
 
-    /// Checks that a non-null value from an answer or a program has this type. Any value passes as a reference here, since
-    /// checking one needs the key of its entity.
+    /// Checks that a non-null value from an answer or a program has this type. Every value passes as a reference,
+    /// because the check of a reference needs the key of its entity, which a type does not contain.
     pub fn accept(&self, value: &Value) -> Result<(), TypeError> {
         let fits = match (self, value) {
             (Type::Json | Type::Ref(_), _) => true,
             (Type::String(TextStyle::Blob), Value::String(text)) => wire::is_base64(text),
             (Type::String(_), Value::String(_)) => true,
             (Type::Integer, Value::Number(n)) => {
-                // A float beyond 2^53 has lost digits, so two different ids could become equal.
+                // A float above 2^53 is rounded, so two different ids could become equal.
                 n.is_i64() || n.is_u64() || n.as_f64().is_some_and(|f| f.fract() == 0.0 && f.abs() < 9e15)
             }
             (Type::Number, Value::Number(_)) | (Type::Boolean, Value::Bool(_)) => true,
-            (Type::Select(choices), Value::String(text)) => return one_of(choices, text),
+            (Type::Select(choices), Value::String(text)) => return check_choice(choices, text),
             (Type::MultiSelect(choices), Value::Array(items)) => {
                 return items.iter().try_for_each(|item| match item {
-                    Value::String(text) => one_of(choices, text),
+                    Value::String(text) => check_choice(choices, text),
                     other => Err(self.mismatch(other)),
                 });
             }
@@ -167,12 +171,12 @@ impl Type {
     }
 
     fn mismatch(&self, value: &Value) -> TypeError {
-        TypeError::Mismatch { expected: self.describe(), found: clip(&value.to_string()) }
+        TypeError::Mismatch { expected: self.describe(), found: shortened(&value.to_string()) }
     }
 }
 
 impl Union {
-    /// Returns the object for one arm in the form that the API takes.
+    /// Makes the object for one arm in the form that the API takes.
     pub fn arm(&self, name: &str, slots: Map<String, Value>) -> Value {
         let mut out = Map::new();
         if let Some(tag) = &self.tag {
@@ -188,11 +192,11 @@ impl Union {
 
     fn accept(&self, map: &Map<String, Value>) -> Result<(), TypeError> {
         let tag_value = self.tag.as_ref().map(|tag| map.get(tag).and_then(Value::as_str).unwrap_or_default());
-        // Without a tag the arm is the one whose name is a key of the object.
+        // Without a tag, the object has a key that is the name of the arm.
         let arm_name = tag_value.or_else(|| map.keys().map(String::as_str).find(|key| self.arms.contains_key(*key)));
         let Some((name, slots)) = arm_name.and_then(|name| self.arms.get_key_value(name)) else {
             let choices = self.arms.keys().cloned().collect();
-            return Err(TypeError::NotAChoice { found: clip(arm_name.unwrap_or("{}")), choices });
+            return Err(TypeError::NotAChoice { found: shortened(arm_name.unwrap_or("{}")), choices });
         };
         if !self.nest {
             let without_tag = map.iter().filter(|(key, _)| self.tag.as_ref() != Some(key));
@@ -217,7 +221,7 @@ fn accept_slots(slots: &IndexMap<String, ObjectSlot>, map: &Map<String, Value>) 
         }
     }
     match map.keys().find(|key| !slots.contains_key(*key)) {
-        Some(key) => Err(TypeError::UnknownSlot { slot: clip(key), slots: slots.keys().cloned().collect() }),
+        Some(key) => Err(TypeError::UnknownSlot { slot: shortened(key), slots: slots.keys().cloned().collect() }),
         None => Ok(()),
     }
 }
@@ -232,11 +236,11 @@ fn describe_slots(slots: &IndexMap<String, ObjectSlot>) -> String {
     slots.iter().map(describe_slot).collect::<Vec<_>>().join(", ")
 }
 
-fn one_of(choices: &[String], text: &str) -> Result<(), TypeError> {
+fn check_choice(choices: &[String], text: &str) -> Result<(), TypeError> {
     if choices.iter().any(|choice| choice == text) {
         return Ok(());
     }
-    Err(TypeError::NotAChoice { found: clip(text), choices: choices.to_vec() })
+    Err(TypeError::NotAChoice { found: shortened(text), choices: choices.to_vec() })
 }
 
 fn is_uuid(text: &str) -> bool {
@@ -245,8 +249,8 @@ fn is_uuid(text: &str) -> bool {
     lengths == [8, 4, 4, 4, 12] && groups.iter().all(|g| g.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
-/// Shortens a value of an API or a program for a message.
-fn clip(text: &str) -> String {
+/// Shortens the text of a value so that it fits into an error message.
+fn shortened(text: &str) -> String {
     if text.chars().count() <= 60 { text.to_owned() } else { text.chars().take(59).chain(['…']).collect() }
 }
 

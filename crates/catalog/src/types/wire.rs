@@ -1,5 +1,7 @@
-//! Conversion of values between the wire and rows: numbers for moments, base64 for text, text for numbers.
-//! Invariant: converting an API's value to a row and back gives an equal value, perhaps in another spelling.
+//! Conversion of values between their wire form (in requests and answers) and their form in rows: numbers for
+//! moments, base64 for text, text for numbers.
+//! Invariant: if an API's value is converted to the row form and back, the result has the same meaning. Only the
+//! spelling may differ.
 
 use std::borrow::Cow;
 
@@ -24,12 +26,12 @@ pub enum Wire {
 }
 
 impl Type {
-    /// Converts a value of an answer to its form in a row. A value that does not fit stays as it is, so that `accept` refuses
-    /// it.
+    /// Converts a value of an answer to its form in a row. A value that cannot be converted is returned unchanged, so
+    /// that `accept` refuses it.
     pub fn from_wire<'v>(&self, wire: Wire, value: &'v Value) -> Cow<'v, Value> {
         match (self, wire, value) {
             (_, Wire::Base64, Value::String(text)) => {
-                // GitHub breaks base64 into lines.
+                // GitHub inserts line breaks into base64 text.
                 let without_breaks: String = text.split_ascii_whitespace().collect();
                 let decoded = STANDARD.decode(without_breaks).ok().and_then(|bytes| String::from_utf8(bytes).ok());
                 decoded.map_or(Cow::Borrowed(value), |text| Cow::Owned(Value::String(text)))
@@ -70,7 +72,7 @@ impl Type {
         }
     }
 
-    /// Returns whether values of this type contain a moment, whose form on the wire may differ whatever `Wire` says.
+    /// Returns whether values of this type contain a moment. A moment may be converted also with `Wire::Plain`.
     fn is_converted(&self) -> bool {
         match self {
             Type::Date(_) => true,
@@ -81,11 +83,12 @@ impl Type {
     }
 }
 
-/// Returns a value as text, for places that carry only text: a string as it is, any other value as JSON.
+/// Returns a value as text, for a query, a header or a form. A string is returned unchanged, and any other value as
+/// JSON.
 pub(crate) fn plain_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
-        // 7.0 and 7 are the same integer, but a server would read them as two different ids.
+        // The numbers 7.0 and 7 are equal, but a server would read the texts `7.0` and `7` as two different ids.
         Value::Number(n) => match n.as_f64() {
             Some(f) if !n.is_i64() && !n.is_u64() && f.fract() == 0.0 && f.abs() < 9e15 => format!("{f:.0}"),
             _ => n.to_string(),
@@ -94,7 +97,7 @@ pub(crate) fn plain_text(value: &Value) -> String {
     }
 }
 
-/// Returns whether a text is base64, perhaps broken into lines.
+/// Returns whether a text is base64. Line breaks inside the text are ignored.
 pub(super) fn is_base64(text: &str) -> bool {
     let without_breaks: String = text.split_ascii_whitespace().collect();
     STANDARD.decode(without_breaks).is_ok()

@@ -1,14 +1,16 @@
-//! Tests that any text is a catalog or is refused with diagnostics inside the text, and never causes a panic or a long wait.
+//! Tests that any text is read as a catalog, or is refused with diagnostics whose positions are inside the text. No
+//! text causes a panic or a long wait.
 
 use std::fmt::Write as _;
 
 use catalog::{Rejected, read};
 use proptest::prelude::*;
 
-const EVERY: &str = include_str!("../../../../tests/catalog/every.yaml");
-const DEMO: &str = include_str!("../../../../catalogs/demo.yaml");
+/// A catalog that uses every part of the format.
+const EVERY_YAML: &str = include_str!("../../../../tests/catalog/every.yaml");
+const DEMO_YAML: &str = include_str!("../../../../catalogs/demo.yaml");
 
-/// Reads a text and checks the properties of every refusal.
+/// Reads a text. If the text is refused, checks the properties that every refusal must have.
 fn read_and_check(text: &str) -> Option<Box<Rejected>> {
     let rejected = read("c.yaml", text).err()?;
     assert!(!rejected.diagnostics.is_empty());
@@ -35,7 +37,7 @@ enum Mutation {
     SwapLines(usize, usize),
     DropToken(usize),
     ReplaceToken(usize, String),
-    /// Removes everything from this byte on.
+    /// Removes the text after this byte.
     Truncate(usize),
     IndentLine(usize),
 }
@@ -74,7 +76,7 @@ fn mutations() -> impl Strategy<Value = Vec<Mutation>> {
     proptest::collection::vec(mutation, 1..4)
 }
 
-fn mutated(text: &str, mutation: &Mutation) -> String {
+fn apply_mutation(text: &str, mutation: &Mutation) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let at = |n: usize| n % lines.len().max(1);
     let joined = |lines: Vec<&str>| lines.join("\n");
@@ -103,7 +105,7 @@ fn mutated(text: &str, mutation: &Mutation) -> String {
     }
 }
 
-/// Replaces the n-th token, which is a run of word characters or one other character.
+/// Replaces the n-th token. A token is a run of word characters or a single other character.
 fn replace_token(text: &str, n: usize, by: &str) -> String {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let mut tokens: Vec<(usize, usize)> = Vec::new();
@@ -124,7 +126,7 @@ proptest! {
 
     #[test]
     fn a_mutated_catalog_is_read_or_refused(mutations in mutations(), demo in any::<bool>()) {
-        let text = mutations.iter().fold(if demo { DEMO } else { EVERY }.to_owned(), |text, mutation| mutated(&text, mutation));
+        let text = mutations.iter().fold(if demo { DEMO_YAML } else { EVERY_YAML }.to_owned(), |text, mutation| apply_mutation(&text, mutation));
         read_and_check(&text);
     }
 
@@ -147,7 +149,7 @@ fn a_few_lines_that_expand_to_millions_of_values_are_refused() {
         writeln!(aliases, "a{n}: &a{n} [{before}]").unwrap();
     }
     read_and_check(&format!("{aliases}catalog: x\n")).unwrap();
-    // The same below `body`, where any value is allowed.
+    // The same aliases below `body`, where any value is allowed.
     let body = format!(
         "capabilities:\n  a:\n    body:\n{}",
         aliases.lines().map(|l| format!("      {l}\n")).collect::<String>()
@@ -155,18 +157,18 @@ fn a_few_lines_that_expand_to_millions_of_values_are_refused() {
     let message = first_message(&body);
     assert!(message.contains("more than a catalog may hold"), "{message}");
 
-    // The same with named types, each of which contains the one before twice.
+    // Named types, each of which contains the previous type twice, expand in the same way.
     let mut types = "  T0: {object: {a: string, b: string}}\n".to_owned();
     for n in 1..40 {
         writeln!(types, "  T{n}: {{object: {{a: T{0}, b: T{0}}}}}", n - 1).unwrap();
     }
-    let message = first_message(&EVERY.replacen("types:\n", &format!("types:\n{types}"), 1));
+    let message = first_message(&EVERY_YAML.replacen("types:\n", &format!("types:\n{types}"), 1));
     assert!(message.contains("unfold to more than"), "{message}");
 }
 
 #[test]
 fn deep_and_long_texts_are_read_or_refused() {
-    let deep = |open: &str, n: usize| format!("{EVERY}\nextra: {}", open.repeat(n));
+    let deep = |open: &str, n: usize| format!("{EVERY_YAML}\nextra: {}", open.repeat(n));
     for text in
         [deep("[", 10_000), deep("{a: ", 10_000), (0..3_000).fold(String::new(), |s, n| s + &" ".repeat(n) + "a:\n")]
     {
@@ -176,12 +178,12 @@ fn deep_and_long_texts_are_read_or_refused() {
     for _ in 0..40 {
         nested = format!("{{array: {nested}}}");
     }
-    let message = first_message(&EVERY.replacen("{array: Block}", &nested, 1));
+    let message = first_message(&EVERY_YAML.replacen("{array: Block}", &nested, 1));
     assert!(message.contains("nested deeper than 24"), "{message}");
     // These texts have ten megabytes of one string, of comments, and of items below an unknown key.
-    read_and_check(&EVERY.replacen("Every part of the format", &"x".repeat(10_000_000), 1));
-    read_and_check(&format!("{EVERY}{}", "# nothing\n".repeat(1_000_000)));
-    assert!(read_and_check(&format!("{EVERY}extra:\n{}", "  - some words\n".repeat(700_000))).is_some());
+    read_and_check(&EVERY_YAML.replacen("Every part of the format", &"x".repeat(10_000_000), 1));
+    read_and_check(&format!("{EVERY_YAML}{}", "# nothing\n".repeat(1_000_000)));
+    assert!(read_and_check(&format!("{EVERY_YAML}extra:\n{}", "  - some words\n".repeat(700_000))).is_some());
     let message = first_message(&"#".repeat(33 * 1024 * 1024));
     assert!(message.contains("at most"), "{message}");
 }
@@ -189,16 +191,16 @@ fn deep_and_long_texts_are_read_or_refused() {
 #[test]
 fn byte_order_marks_line_ends_and_control_characters_are_read_or_refused() {
     let rejection = |text: &str| read_and_check(text).map(|rejected| rejected.lines());
-    assert_eq!(rejection(&format!("\u{feff}{EVERY}")), None, "a byte order mark is no mistake");
-    assert_eq!(rejection(&EVERY.replace('\n', "\r\n")), None, "the line ends of Windows are no mistake");
-    let crlf = EVERY.replace('\n', "\r\n").replacen("title: Every", "titel: Every", 1);
+    assert_eq!(rejection(&format!("\u{feff}{EVERY_YAML}")), None, "a byte order mark is no mistake");
+    assert_eq!(rejection(&EVERY_YAML.replace('\n', "\r\n")), None, "the line ends of Windows are no mistake");
+    let crlf = EVERY_YAML.replace('\n', "\r\n").replacen("title: Every", "titel: Every", 1);
     assert!(rejection(&crlf).unwrap().starts_with("c.yaml:4:1: "), "{:?}", rejection(&crlf));
-    let marked = format!("\u{feff}{}", EVERY.replacen("title: Every", "titel: Every", 1));
+    let marked = format!("\u{feff}{}", EVERY_YAML.replacen("title: Every", "titel: Every", 1));
     assert!(rejection(&marked).unwrap().starts_with("c.yaml:4:1: "), "{:?}", rejection(&marked));
     for bad in ["\0", "\u{1}", "\u{7f}", "\u{202e}", "\u{2028}", "\t"] {
-        read_and_check(&EVERY.replacen("every", &format!("ev{bad}ery"), 1));
-        read_and_check(&EVERY.replacen("    about: a unit", &format!("{bad}   about: a unit"), 1));
-        read_and_check(&EVERY.replacen("  Person:", &format!("  Per{bad}son:"), 1));
+        read_and_check(&EVERY_YAML.replacen("every", &format!("ev{bad}ery"), 1));
+        read_and_check(&EVERY_YAML.replacen("    about: a unit", &format!("{bad}   about: a unit"), 1));
+        read_and_check(&EVERY_YAML.replacen("  Person:", &format!("  Per{bad}son:"), 1));
     }
 }
 

@@ -15,7 +15,7 @@ fn demo() -> catalog::Catalog {
 }
 
 #[test]
-fn the_canonical_form_gives_the_same_catalog() {
+fn the_canonical_form_reads_back_as_an_equal_catalog() {
     let catalog = demo();
     let read_back = from_canonical(catalog.canonical().as_bytes(), catalog.digest()).unwrap();
     assert_eq!(read_back, catalog);
@@ -94,7 +94,7 @@ fn the_documented_example_loads() {
     assert_eq!((catalog.id.as_str(), catalog.entities.len(), catalog.capabilities.len()), ("tracker", 3, 7));
 }
 
-/// The hole stands between quotes in JQL, the query language of Jira.
+/// The mapping of Jira's search has a hole between quotes, in a text of JQL, the query language of Jira.
 #[test]
 fn a_value_that_could_end_its_quotes_is_refused() {
     let jira = read("jira.yaml", include_str!("../../../../catalogs/jira.yaml")).unwrap();

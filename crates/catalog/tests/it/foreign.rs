@@ -1,4 +1,5 @@
-//! Tests with the catalogs of the foreign servers in the end-to-end suite, and the forms of values that these servers use.
+//! Tests of the catalogs for the third-party servers in the end-to-end suite, and of the forms of values that these
+//! servers use.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +16,7 @@ fn each_catalog_of_a_foreign_server_is_valid() {
     ];
     let mut rejections = String::new();
     for (name, text) in all {
-        // The end-to-end suite puts the server's port here, and any port is valid for this test.
+        // The end-to-end suite replaces `PORT` by the server's port. For this test any port is valid.
         match read(name, &text.replace("PORT", "1024")) {
             Ok(catalog) => {
                 let read_back = from_canonical(catalog.canonical().as_bytes(), catalog.digest()).unwrap();
@@ -40,7 +41,8 @@ fn bound_body(catalog: &Catalog, capability: &str, args: &[(&str, Value)]) -> Va
     }
 }
 
-/// A key that was not encoded could name another row, because every word of four letters is valid base64.
+/// etcd takes keys as base64. A key that was sent without encoding could name another row, because every word of four
+/// letters is valid base64.
 #[test]
 fn a_part_of_the_key_is_sent_in_the_form_of_its_field() {
     let catalog = etcd();

@@ -1,26 +1,27 @@
-//! Golden cases of the mistakes that a catalog can have: the position, the message, and the text to write instead.
+//! Golden cases of mistakes in catalogs: the position, the message, and the correction of each diagnostic.
 //!
-//! A case is a whole catalog. With `#! base = every` it is a change of `tests/catalog/every.yaml`: lines to remove (each
-//! after `- `) and lines to put in their place (each after `+ `). The expectation has each diagnostic, and below it the text
-//! at its position.
+//! A case is a whole catalog. A case with `#! base = every` is a change of `tests/catalog/every.yaml`: lines to
+//! remove (after `- `) and lines to insert instead (after `+ `). The expectation has each diagnostic and, below the
+//! diagnostic, the text at its position.
 
 use catalog::{Rejected, read};
 use testkit::golden::Case;
 
-const EVERY: &str = include_str!("../../../../tests/catalog/every.yaml");
+/// A catalog that uses every part of the format.
+const EVERY_YAML: &str = include_str!("../../../../tests/catalog/every.yaml");
 
 #[test]
 fn golden_mistakes() {
-    testkit::golden::run("../../tests/catalog", |case| match read("c.yaml", &text(case)) {
+    testkit::golden::run("../../tests/catalog", |case| match read("c.yaml", &catalog_text(case)) {
         Ok(catalog) => format!("a catalog of {} capabilities", catalog.capabilities.len()),
-        Err(rejected) => shown(&rejected),
+        Err(rejected) => render_diagnostics(&rejected),
     });
 }
 
-/// The base of the cases has no mistake itself.
+/// The file `every.yaml`, on which cases are based, has no mistake.
 #[test]
 fn every_part_of_the_format_loads() {
-    let catalog = read("every.yaml", EVERY).unwrap_or_else(|rejected| panic!("{rejected}"));
+    let catalog = read("every.yaml", EVERY_YAML).unwrap_or_else(|rejected| panic!("{rejected}"));
     let from_canonical = catalog::from_canonical(catalog.canonical().as_bytes(), catalog.digest()).unwrap();
     assert_eq!(from_canonical, catalog);
     assert_eq!(format!("{from_canonical:?}"), format!("{catalog:?}"));
@@ -41,12 +42,12 @@ fn every_code_has_a_case() {
     }
 }
 
-/// Returns the text of a case, with its changes to the base applied.
-fn text(case: &Case) -> String {
+/// Returns the catalog text of a case: the input, or `every.yaml` with the changes of the input.
+fn catalog_text(case: &Case) -> String {
     if case.attribute("base") != Some("every") {
         return case.input.clone();
     }
-    let mut text = EVERY.to_owned();
+    let mut text = EVERY_YAML.to_owned();
     let mut lines = case.input.lines().peekable();
     while lines.peek().is_some() {
         let mut lines_with = |sign: &str| -> Vec<&str> {
@@ -58,7 +59,8 @@ fn text(case: &Case) -> String {
         };
         let removed = lines_with("-");
         let added = lines_with("+");
-        // A part of a line can be replaced. A line without a replacement is removed with its line end.
+        // A block with `+` lines replaces text inside lines, so the line end stays. A block without `+` lines removes
+        // whole lines, with their line ends.
         let end = if added.is_empty() { "\n" } else { "" };
         let from = format!("{}{end}", removed.join("\n"));
         let to = added.join("\n");
@@ -68,7 +70,7 @@ fn text(case: &Case) -> String {
     text
 }
 
-fn shown(rejected: &Rejected) -> String {
+fn render_diagnostics(rejected: &Rejected) -> String {
     let lines = rejected.lines();
     let mut out = Vec::new();
     for (line, diagnostic) in lines.lines().zip(&rejected.diagnostics) {

@@ -1,5 +1,6 @@
-//! Tests with hostile values: a value of a program or an API never becomes syntax. A bound request goes to the catalog's
-//! origin, and a server finds exactly the argument's value in its place, or binding refuses the argument with a typed error.
+//! Tests with hostile values: no value of a program or an API becomes syntax. A request is bound to the catalog's
+//! origin, and a server reads exactly the argument's value at the place of its hole. Otherwise binding refuses the
+//! argument with a typed error.
 
 use base::{Method, Payload, Request, Response};
 use base64::Engine;
@@ -13,8 +14,8 @@ use serde_json::{Value, json};
 use url::Url;
 
 /// A catalog that uses every part of the format.
-const EVERY: &str = include_str!("../../../../tests/catalog/every.yaml");
-/// Pieces of text that have a meaning in paths, queries, headers, bodies or templates.
+const EVERY_YAML: &str = include_str!("../../../../tests/catalog/every.yaml");
+/// Pieces of text with a special meaning in paths, queries, headers, bodies or templates.
 const HOSTILE_WORDS: &[&str] = &[
     "../",
     "..",
@@ -63,9 +64,9 @@ const HOSTILE_WORDS: &[&str] = &[
     "a[b]",
 ];
 
-fn every() -> &'static Catalog {
+fn every_catalog() -> &'static Catalog {
     static EVERY_CATALOG: std::sync::LazyLock<Catalog> =
-        std::sync::LazyLock::new(|| read("every.yaml", EVERY).unwrap_or_else(|rejected| panic!("{rejected}")));
+        std::sync::LazyLock::new(|| read("every.yaml", EVERY_YAML).unwrap_or_else(|rejected| panic!("{rejected}")));
     &EVERY_CATALOG
 }
 
@@ -74,12 +75,12 @@ fn hostile_text() -> impl Strategy<Value = String> {
     proptest::collection::vec(word, 1..4).prop_map(|words| words.concat())
 }
 
-fn args(pairs: &[(&str, Value)]) -> Args {
+fn make_args(pairs: &[(&str, Value)]) -> Args {
     pairs.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect()
 }
 
 fn bind_call(name: &str, args: &Args, page: Option<&PageRequest>) -> Result<Request, BindError> {
-    let catalog = every();
+    let catalog = every_catalog();
     let request = bind(
         catalog,
         catalog.capability(name).unwrap(),
@@ -91,8 +92,9 @@ fn bind_call(name: &str, args: &Args, page: Option<&PageRequest>) -> Result<Requ
     Ok(request)
 }
 
-/// Returns what a server would read: the decoded path segments after the base path, and the pairs of the query.
-fn read_by_server(request: &Request) -> (Vec<String>, Vec<(String, String)>) {
+/// Parses a request as a server does. Returns the decoded path segments after the base path, and the pairs of the
+/// query.
+fn parse_as_server(request: &Request) -> (Vec<String>, Vec<(String, String)>) {
     let mut url = Url::parse(&format!("{}{}", request.origin, request.path)).unwrap();
     assert_eq!(url.path(), request.path, "nothing is left for a parser to resolve");
     assert_eq!((url.query(), url.fragment(), url.username(), url.password()), (None, None, "", None));
@@ -119,10 +121,10 @@ proptest! {
 
     #[test]
     fn a_path_hole_is_one_segment(value in hostile_text()) {
-        match bind_call("person_get", &args(&[("id", json!(value))]), None) {
+        match bind_call("person_get", &make_args(&[("id", json!(value))]), None) {
             Ok(request) => {
                 prop_assert!(is_safe_segment(&value));
-                let (segments, pairs) = read_by_server(&request);
+                let (segments, pairs) = parse_as_server(&request);
                 prop_assert_eq!(segments, ["people", value.as_str()]);
                 prop_assert!(pairs.is_empty() && request.body.is_none() && request.method == Method::Get);
             }
@@ -132,9 +134,9 @@ proptest! {
 
     #[test]
     fn a_plus_hole_keeps_its_segments(where_to in hostile_text(), content in hostile_text()) {
-        match bind_call("ticket_import", &args(&[("where", json!(where_to)), ("content", json!(content))]), None) {
+        match bind_call("ticket_import", &make_args(&[("where", json!(where_to)), ("content", json!(content))]), None) {
             Ok(request) => {
-                let (segments, _) = read_by_server(&request);
+                let (segments, _) = parse_as_server(&request);
                 let given: Vec<&str> = where_to.split('/').collect();
                 prop_assert!(given.iter().all(|s| is_safe_segment(s)));
                 prop_assert_eq!(&segments[1..], given.as_slice());
@@ -150,14 +152,14 @@ proptest! {
     #[test]
     fn query_values_stay_in_their_parameters(project in hostile_text(), state in hostile_text(), one in hostile_text(), two in hostile_text()) {
         prop_assume!(is_safe_segment(&project));
-        let given = args(&[
+        let given = make_args(&[
             ("project", json!(project)),
             ("state", json!(state)),
             ("tag", json!([one, two])),
             ("mark", json!([two])),
         ]);
         let request = bind_call("ticket_list", &given, Some(&PageRequest { at: PagePosition::Number(1), size: 50 })).unwrap();
-        let (segments, pairs) = read_by_server(&request);
+        let (segments, pairs) = parse_as_server(&request);
         prop_assert_eq!(segments, ["projects", project.as_str(), "tickets"]);
         let expected = [
             ("state", state.as_str()), ("tag", &one), ("tag", &two), ("mark[]", &two), ("kind", "ticket"), ("page", "2"),
@@ -170,7 +172,7 @@ proptest! {
     fn headers_and_json_carry_values_unchanged(project in hostile_text(), title in hostile_text(), body in hostile_text()) {
         prop_assume!(is_safe_segment(&project));
         let price = json!({"amount": 1, "currency": body});
-        let given = args(&[
+        let given = make_args(&[
             ("project", json!(project)), ("title", json!(title)), ("body", json!(body)), ("price", price.clone()),
         ]);
         let header = format!("about {title}");
@@ -191,7 +193,7 @@ proptest! {
     fn forms_parts_and_variables_carry_values_unchanged(project in hostile_text(), text in hostile_text()) {
         prop_assume!(is_safe_segment(&project));
         let key = [("project", json!(project)), ("number", json!(7))];
-        let with_key = |more: &[(&str, Value)]| args(&[&key[..], more].concat());
+        let with_key = |more: &[(&str, Value)]| make_args(&[&key[..], more].concat());
         let form = bind_call("ticket_close", &with_key(&[("note", json!(text))]), None).unwrap();
         prop_assert_eq!(form.body, Some(Payload::Form(vec![("note".to_owned(), text.clone())])));
 
@@ -203,7 +205,7 @@ proptest! {
         prop_assert_eq!(sent, [("file", Some(text.as_str()), text.as_bytes()), ("note", None, from.as_bytes())]);
 
         let call = bind_call("ticket_rename", &with_key(&[("title", json!(text))]), None).unwrap();
-        let other_call = bind_call("ticket_rename", &args(&[("project", json!("p")), ("number", json!(1)), ("title", json!("t"))]), None);
+        let other_call = bind_call("ticket_rename", &make_args(&[("project", json!("p")), ("number", json!(1)), ("title", json!("t"))]), None);
         let body = |request: &Request| request.body.as_ref().and_then(Payload::as_json).unwrap().clone();
         let other_body = body(&other_call.unwrap());
         let body = body(&call);
@@ -217,16 +219,16 @@ proptest! {
     fn references_and_cursors_carry_values_unchanged(project in hostile_text(), cursor in hostile_text()) {
         prop_assume!(is_safe_segment(&project));
         let ticket = json!({"project": project, "number": 7});
-        let request = bind_call("comment_list", &args(&[("ticket", ticket)]), None).unwrap();
-        prop_assert_eq!(read_by_server(&request).0, ["projects", project.as_str(), "tickets", "7", "comments"]);
+        let request = bind_call("comment_list", &make_args(&[("ticket", ticket)]), None).unwrap();
+        prop_assert_eq!(parse_as_server(&request).0, ["projects", project.as_str(), "tickets", "7", "comments"]);
 
         let page = PageRequest { at: PagePosition::Cursor(cursor.clone()), size: 10 };
-        let request = bind_call("ticket_search", &args(&[("q", json!(project))]), Some(&page)).unwrap();
-        prop_assert_eq!(read_by_server(&request), (vec!["search".to_owned()], Vec::new()));
+        let request = bind_call("ticket_search", &make_args(&[("q", json!(project))]), Some(&page)).unwrap();
+        prop_assert_eq!(parse_as_server(&request), (vec!["search".to_owned()], Vec::new()));
         prop_assert_eq!(request.body, Some(Payload::json(json!({"query": project, "cursor": cursor}))));
     }
 
-    /// Text of the API is trusted no more than text of a program.
+    /// A link in an answer is not trusted, like a value of a program.
     #[test]
     fn next_links_stay_on_the_origin(link in hostile_text(), shape in 0..4) {
         let link = match shape {
@@ -235,7 +237,7 @@ proptest! {
             2 => format!("/{link}"),
             _ => format!("https://api.example.com/v1/x?{link}"),
         };
-        let catalog = every();
+        let catalog = every_catalog();
         let response = |headers| Response { status: 200, headers, body: b"[]".to_vec() };
         let answer = response(vec![("link".to_owned(), format!("<{link}>; rel=\"next\""))]);
         let page = PageRequest { at: PagePosition::First, size: 10 };
@@ -243,7 +245,7 @@ proptest! {
         let list = catalog.capability("comment_list").unwrap();
         let decoded = decode(catalog, list, &DecodeInput { response: &answer, args: &Args::new(), page: requested, max_depth: 64, window: RowWindow::ALL });
         if let Ok(NextPage::At(at @ PagePosition::Address { .. })) = decoded.map(|d| d.next) {
-            let given = args(&[("ticket", json!({"project": "p", "number": 1}))]);
+            let given = make_args(&[("ticket", json!({"project": "p", "number": 1}))]);
             let request = bind_call("comment_list", &given, Some(&PageRequest { at, size: 10 })).unwrap();
             let url = Url::parse(&format!("{}{}", request.origin, request.path)).unwrap();
             prop_assert_eq!(url.origin().ascii_serialization(), "https://api.example.com");
@@ -254,12 +256,12 @@ proptest! {
 
     #[test]
     fn any_answer_is_rows_or_an_error(body in answers(), which in any::<proptest::sample::Index>()) {
-        let catalog = every();
+        let catalog = every_catalog();
         let capability = catalog.capabilities.values().nth(which.index(catalog.capabilities.len())).unwrap();
         let response = Response { status: 200, headers: vec![("etag".to_owned(), "x".to_owned())], body: body.into_bytes() };
         let page = PageRequest { at: PagePosition::First, size: 2 };
         let requested = Some(RequestedPage { page: &page, rows_before: 0 });
-        let given = args(&[("project", json!("p")), ("number", json!(1))]);
+        let given = make_args(&[("project", json!("p")), ("number", json!(1))]);
         let input = DecodeInput { response: &response, args: &given, page: requested, max_depth: 16, window: RowWindow::ALL };
         match decode(catalog, capability, &input) {
             Ok(decoded) => {
@@ -332,15 +334,17 @@ fn answers() -> impl Strategy<Value = String> {
     prop_oneof![8 => tree.prop_map(|v| v.to_string()), 1 => any::<String>(), 1 => (1usize..400).prop_map(|n| "[".repeat(n))]
 }
 
-/// A server splits a list that is sent as one text, and must get the same values.
+/// A server splits a list that is sent as one text at the separator. An item with the separator would become two
+/// items.
 #[test]
 fn a_separator_in_a_value_is_refused() {
     for (style, separator) in [("comma", ','), ("space", ' ')] {
-        let text = EVERY.replacen("list: repeat", &format!("list: {style}"), 1);
+        let text = EVERY_YAML.replacen("list: repeat", &format!("list: {style}"), 1);
         let catalog = read("c", &text).unwrap_or_else(|rejected| panic!("{rejected}"));
         let list = catalog.capability("ticket_list").unwrap();
-        let bind_tags =
-            |items: Value| bind(&catalog, list, &BindInput::new(&args(&[("project", json!("p")), ("tag", items)])));
+        let bind_tags = |items: Value| {
+            bind(&catalog, list, &BindInput::new(&make_args(&[("project", json!("p")), ("tag", items)])))
+        };
         let error = bind_tags(json!(["a", format!("b{separator}c")])).unwrap_err();
         assert!(matches!(error, BindError::Separator { .. }), "{error}");
         let query = bind_tags(json!(["a", "b", 3])).unwrap().query;
@@ -352,8 +356,8 @@ fn a_separator_in_a_value_is_refused() {
 fn a_value_of_a_megabyte_is_sent_whole() {
     for unit in ["a", "/", "é", "%2f", "\r\n", "{id}"] {
         let long = unit.repeat(1_000_000 / unit.len());
-        let request = bind_call("person_get", &args(&[("id", json!(long))]), None).unwrap();
-        assert_eq!(read_by_server(&request).0, ["people", long.as_str()]);
+        let request = bind_call("person_get", &make_args(&[("id", json!(long))]), None).unwrap();
+        assert_eq!(parse_as_server(&request).0, ["people", long.as_str()]);
     }
 }
 
@@ -361,7 +365,7 @@ fn a_value_of_a_megabyte_is_sent_whole() {
 #[test]
 fn a_page_on_another_origin_is_refused_and_a_repeated_page_is_lost() {
     let catalog_with = |paging: &str| {
-        let text = EVERY.replacen("paging: {link: next}", &format!("paging: {paging}"), 1);
+        let text = EVERY_YAML.replacen("paging: {link: next}", &format!("paging: {paging}"), 1);
         read("c", &text).unwrap_or_else(|rejected| panic!("{rejected}"))
     };
     let next_page = |catalog: &Catalog, at: PagePosition, next: &str| {

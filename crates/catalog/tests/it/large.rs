@@ -1,4 +1,5 @@
-//! Tests that an answer with far more rows than requested costs memory only for the rows in the window.
+//! Tests that decoding an answer with far more rows than the requested window uses memory only for the rows in the
+//! window.
 
 use std::fmt::Write;
 
@@ -6,15 +7,15 @@ use allocation_counter::measure;
 use base::Response;
 use catalog::{Args, DecodeInput, RowWindow, decode, read};
 
-/// The rows of each answer.
-const ROWS: usize = 1_000_000;
-/// The rows in the window.
-const WANTED: usize = 1_000;
+/// The number of rows in each answer.
+const ROWS_PER_ANSWER: usize = 1_000_000;
+/// The number of rows in the requested window.
+const ROWS_IN_WINDOW: usize = 1_000;
 
-/// The allowed memory. A thousand rows of two fields are about half a megabyte.
-const MAX_BYTES: u64 = 1024 * 1024;
+/// The maximum memory of one decoding, in bytes. A thousand rows of two fields use about half a megabyte.
+const MAX_DECODING_BYTES: u64 = 1024 * 1024;
 
-const CATALOG: &str = r#"
+const LARGE_YAML: &str = r#"
 catalog: large
 version: 1
 title: Large
@@ -31,10 +32,10 @@ capabilities:
   newest: {query: Thing, params: {dd: {type: string, required: true}}, http: "GET /dd/{dd}", rows: data, paging: {last: id, send: after}}
 "#;
 
-/// Makes an answer with a million items.
+/// Makes an answer with a million items between the texts `before` and `after`.
 fn large_answer(before: &str, item: impl Fn(usize) -> String, after: &str) -> Response {
     let mut body = String::from(before);
-    for number in 0..ROWS {
+    for number in 0..ROWS_PER_ANSWER {
         body.push_str(if number == 0 { "" } else { "," });
         body.push_str(&item(number));
     }
@@ -43,8 +44,8 @@ fn large_answer(before: &str, item: impl Fn(usize) -> String, after: &str) -> Re
 }
 
 #[test]
-fn a_million_rows_cost_memory_only_for_those_in_the_window() {
-    let catalog = read("large.yaml", CATALOG).unwrap_or_else(|rejected| panic!("{rejected}"));
+fn a_million_rows_use_memory_only_for_the_rows_in_the_window() {
+    let catalog = read("large.yaml", LARGE_YAML).unwrap_or_else(|rejected| panic!("{rejected}"));
     let row = |n: usize| format!("{{\"id\":{n}}}");
     for (name, response) in [
         ("things", large_answer("[", row, "]")),
@@ -53,30 +54,30 @@ fn a_million_rows_cost_memory_only_for_those_in_the_window() {
         ("newest", large_answer("{\"data\": [", row, "]}")),
     ] {
         let capability = catalog.capability(name).unwrap();
-        for skip in [0, ROWS - WANTED / 2] {
-            // With this form of paging the rows before the window are decoded too, because the next page starts after the
-            // last row.
+        for skip in [0, ROWS_PER_ANSWER - ROWS_IN_WINDOW / 2] {
+            // This capability has the paging form `last`, with which the rows before the window are decoded too,
+            // because a field of the last row is the next position. So memory is not limited by the window.
             if name == "newest" && skip > 0 {
                 continue;
             }
-            let window = RowWindow { skip, take: WANTED };
+            let window = RowWindow { skip, take: ROWS_IN_WINDOW };
             let args = Args::new();
             let input = DecodeInput { response: &response, args: &args, page: None, max_depth: 64, window };
             let mut decoded = None;
             let used = measure(|| decoded = Some(decode(&catalog, capability, &input).unwrap()));
             let decoded = decoded.unwrap();
-            assert!(used.bytes_max < MAX_BYTES, "{name} from {skip}: {} bytes", used.bytes_max);
-            assert_eq!((decoded.row_count, decoded.skipped), (ROWS, skip), "{name}");
-            assert_eq!(decoded.rows.len(), WANTED.min(ROWS - skip), "{name}");
+            assert!(used.bytes_max < MAX_DECODING_BYTES, "{name} from {skip}: {} bytes", used.bytes_max);
+            assert_eq!((decoded.row_count, decoded.skipped), (ROWS_PER_ANSWER, skip), "{name}");
+            assert_eq!(decoded.rows.len(), ROWS_IN_WINDOW.min(ROWS_PER_ANSWER - skip), "{name}");
             assert_eq!(decoded.rows.last().unwrap()["id"], skip + decoded.rows.len() - 1, "{name}");
         }
     }
 }
 
-/// An answer that does not have the catalog's form is refused without storing it.
+/// An answer without the form that the catalog describes is refused without being stored.
 #[test]
-fn a_million_values_of_another_form_cost_little_memory() {
-    let catalog = read("large.yaml", CATALOG).unwrap_or_else(|rejected| panic!("{rejected}"));
+fn a_million_values_of_another_form_use_little_memory() {
+    let catalog = read("large.yaml", LARGE_YAML).unwrap_or_else(|rejected| panic!("{rejected}"));
     let member = |n: usize| format!("\"m{n}\":{{\"id\":{n}}}");
     for (response, name) in [
         (large_answer("{", member, "}"), "things"),

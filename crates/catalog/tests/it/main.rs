@@ -1,7 +1,8 @@
-//! The integration tests of the catalog crate: reading, refusing, binding, decoding, the shipped catalogs and reloads.
-//! They are one binary, because each further one would be linked and stored separately, with tens of megabytes.
+//! The integration tests of the catalog crate: reading, refusing, binding, decoding, the shipped catalogs and
+//! reloads. All tests are in one binary, because each further binary would be linked separately and need tens of
+//! megabytes.
 
-// why: a failed expectation is the test's own failure, in what tests share too.
+// why: a failed `unwrap` is the failure of the test, also in helpers that tests share.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod broken;

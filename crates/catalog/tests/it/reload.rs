@@ -1,11 +1,12 @@
-//! Tests of reloads: from the files of a folder and the catalogs that were offered, to the offered catalogs and the report.
+//! Tests of reloads: the catalogs and the report that follow from the files of a folder and the previously offered
+//! catalogs.
 
 use std::sync::Arc;
 
 use catalog::{CatalogChange, CatalogSet, FileError, FileScan, FolderError, FolderScan, ProblemCause};
 
-/// Returns the text of a catalog. `names` has its id and then its aliases.
-fn text(names: &str, version: u32) -> String {
+/// Returns the text of a catalog. `names` has the id and then the aliases, separated by spaces.
+fn catalog_text(names: &str, version: u32) -> String {
     let (id, aliases) = names.split_once(' ').unwrap_or((names, ""));
     format!(
         "catalog: {id}\nversion: {version}\ntitle: T\naliases: [{}]\norigin: http://x.localhost\nentities:\n  \
@@ -15,24 +16,24 @@ fn text(names: &str, version: u32) -> String {
 }
 
 fn shipped(names: &str) -> Arc<catalog::Catalog> {
-    Arc::new(catalog::read("shipped.yaml", &text(names, 1)).unwrap())
+    Arc::new(catalog::read("shipped.yaml", &catalog_text(names, 1)).unwrap())
 }
 
-/// Returns the scan of a folder. The content of a file is `tracker tickets@3` for a catalog of version 3 with these names,
-/// `!` for a text that is not a catalog, and `?` for a file that has no text.
+/// Returns the scan of a folder. The content of a file is given as `tracker tickets@3` for a catalog of version 3
+/// with these names, as `!` for a text that is not a catalog, and as `?` for an unreadable file.
 fn folder(files: &[(&str, &str)]) -> Vec<FolderScan> {
     let file = |(name, content): &(&str, &str)| FileScan {
         file: (*name).to_owned(),
         text: match (*content, content.split_once('@')) {
             ("?", _) => Err(FileError::NotAFile),
-            (_, Some((names, version))) => Ok(text(names, version.parse().unwrap())),
+            (_, Some((names, version))) => Ok(catalog_text(names, version.parse().unwrap())),
             _ => Ok("catalog: [\n".to_owned()),
         },
     };
     vec![FolderScan { folder: "dir".to_owned(), files: Ok(files.iter().map(file).collect()) }]
 }
 
-/// Returns the offered catalogs as `id@version`.
+/// Lists the offered catalogs as `id@version`.
 fn offered(set: &CatalogSet) -> Vec<String> {
     set.registry().iter().map(|c| format!("{}@{}", c.id, c.version)).collect()
 }
@@ -44,7 +45,10 @@ fn problems(set: &CatalogSet) -> Vec<String> {
 #[test]
 fn a_change_is_offered_and_the_old_version_is_still_found_by_digest() {
     let (first, report) = CatalogSet::default().reload(&folder(&[("a.yaml", "tracker tickets@1")]));
-    assert_eq!(report.changes.iter().map(ToString::to_string).collect::<Vec<_>>(), ["`tracker` version 1 is offered"]);
+    assert_eq!(
+        report.changes.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        ["catalog `tracker` version 1 is offered"]
+    );
     let old = first.registry().get("tickets").unwrap().clone();
     let (second, report) = first.reload(&folder(&[("a.yaml", "tracker tickets@2")]));
     assert!(matches!(&report.changes[..], [CatalogChange::Replaced { from: 1, to: 2, .. }]), "{report:?}");
@@ -78,7 +82,7 @@ fn a_broken_file_keeps_its_last_good_version_until_it_is_repaired_or_gone() {
 
 #[test]
 fn a_mistake_is_reported_with_its_position_and_its_code() {
-    let typo = text("tracker", 1).replace("entities:", "entitees:");
+    let typo = catalog_text("tracker", 1).replace("entities:", "entitees:");
     let files = Ok(vec![FileScan { file: "dir/a.yaml".to_owned(), text: Ok(typo) }]);
     let (set, _) = CatalogSet::default().reload(&[FolderScan { folder: "dir".to_owned(), files }]);
     assert!(
@@ -95,7 +99,7 @@ fn the_owner_of_a_name_keeps_it_whatever_the_files_are_called() {
         let (after, _) = set.reload(&folder(&[("a.yaml", newcomer), ("m.yaml", "tracker tickets@2")]));
         assert_eq!(offered(&after), ["tracker@2"], "{newcomer}");
         assert!(problems(&after)[0].contains("belongs to m.yaml"), "{:?}", problems(&after));
-        // The newcomer gets the name as soon as it is free.
+        // The second claim gets the name as soon as no offered catalog has it.
         let (freed, report) = after.reload(&folder(&[("a.yaml", newcomer)]));
         assert_eq!(offered(&freed), [newcomer.replace(" tickets", "")]);
         assert_eq!(report.repaired, ["a.yaml"]);
@@ -121,7 +125,7 @@ fn two_files_may_swap_names_and_a_file_may_be_renamed() {
 
 #[test]
 fn a_claim_that_lost_to_a_loser_wins() {
-    // `a.yaml` claims the free name `x`, but loses because of `held`. So `b.yaml` gets `x`.
+    // `a.yaml` claims the free name `x`, but is not offered because of the name `held`. So `b.yaml` gets `x`.
     let (set, _) = CatalogSet::default().reload(&folder(&[("h.yaml", "held@1")]));
     let (after, _) = set.reload(&folder(&[("a.yaml", "x held@1"), ("b.yaml", "x@2"), ("h.yaml", "held@1")]));
     assert_eq!(offered(&after), ["held@1", "x@2"]);
@@ -142,8 +146,8 @@ fn a_file_with_the_id_of_a_shipped_catalog_is_offered_in_its_place() {
     assert_eq!(offered(&broken), ["demo@9"]);
     let (shipped_again, _) = broken.reload(&folder(&[]));
     assert_eq!((offered(&shipped_again), shipped_again.registry().get("d").is_some()), (vec!["demo@1".into()], true));
-    // A file cannot take another name of a shipped catalog. But if it took that name while the shipped catalog was replaced,
-    // it keeps it.
+    // A file cannot take another name of a shipped catalog. But a file that got the name while the shipped catalog
+    // was replaced keeps the name.
     let (refused, _) = only_shipped.reload(&folder(&[("a.yaml", "other demo@1"), ("b.yaml", "d@1")]));
     assert_eq!((offered(&refused), problems(&refused).len()), (vec!["demo@1".into()], 2));
     let (took, _) = replaced.reload(&folder(&[("a.yaml", "demo@9"), ("b.yaml", "d@1")]));

@@ -1,5 +1,6 @@
-//! Property tests of reloads with random histories of a folder: every offered catalog was valid, shares no name with another
-//! one, and is the last valid version of its file.
+//! Property tests of reloads with random histories of a folder: every offered catalog is a valid version of its file
+//! and has no common name with another catalog. It is the last valid version, unless a name of this version belongs
+//! to another catalog.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -7,8 +8,8 @@ use std::sync::Arc;
 use catalog::{Catalog, CatalogSet, FileError, FileScan, FolderError, FolderScan};
 use proptest::prelude::*;
 
-/// The names that files claim. The shipped catalog has the id `demo` and the alias `d`.
-const NAMES: [&str; 5] = ["a", "b", "c", "d", "demo"];
+/// The ids and aliases that the generated files use. The shipped catalog has the id `demo` and the alias `d`.
+const CLAIMED_NAMES: [&str; 5] = ["a", "b", "c", "d", "demo"];
 
 /// A change of the folder.
 #[derive(Debug, Clone)]
@@ -19,11 +20,11 @@ enum FolderChange {
         alias: Option<usize>,
         version: u32,
     },
-    /// Puts a text into the file that is not a catalog.
+    /// Replaces the text of the file by a text that is not a catalog.
     WriteInvalid {
         file: usize,
     },
-    /// Makes the file one that cannot be read.
+    /// Makes the file unreadable.
     Block {
         file: usize,
     },
@@ -40,7 +41,7 @@ enum FolderChange {
 
 fn changes() -> impl Strategy<Value = FolderChange> {
     let file = 0..4usize;
-    let name = 0..NAMES.len();
+    let name = 0..CLAIMED_NAMES.len();
     prop_oneof![
         6 => (file.clone(), name.clone(), proptest::option::of(name), 1..4u32)
             .prop_map(|(file, id, alias, version)| FolderChange::Write { file, id, alias, version }),
@@ -53,7 +54,7 @@ fn changes() -> impl Strategy<Value = FolderChange> {
 }
 
 /// Returns the text of a catalog whose title is the name of its file.
-fn text(file: usize, id: &str, alias: Option<&str>, version: u32) -> String {
+fn catalog_text(file: usize, id: &str, alias: Option<&str>, version: u32) -> String {
     let alias = alias.filter(|alias| *alias != id).unwrap_or_default();
     format!(
         "catalog: {id}\nversion: {version}\ntitle: {}\naliases: [{alias}]\norigin: http://x.localhost\nentities:\n  \
@@ -68,10 +69,11 @@ fn file_name(file: usize) -> String {
 
 type Folder = BTreeMap<usize, Result<String, FileError>>;
 
-fn apply(folder: &mut Folder, change: &FolderChange) {
+fn apply_change(folder: &mut Folder, change: &FolderChange) {
     match change {
         FolderChange::Write { file, id, alias, version } => {
-            folder.insert(*file, Ok(text(*file, NAMES[*id], alias.map(|a| NAMES[a]), *version)));
+            folder
+                .insert(*file, Ok(catalog_text(*file, CLAIMED_NAMES[*id], alias.map(|a| CLAIMED_NAMES[a]), *version)));
         }
         FolderChange::WriteInvalid { file } => drop(folder.insert(*file, Ok("catalog: [\n".to_owned()))),
         FolderChange::Block { file } => drop(folder.insert(*file, Err(FileError::NotAFile))),
@@ -85,7 +87,7 @@ fn apply(folder: &mut Folder, change: &FolderChange) {
     }
 }
 
-fn scan(folder: &Folder, change: &FolderChange) -> Vec<FolderScan> {
+fn scan_folder(folder: &Folder, change: &FolderChange) -> Vec<FolderScan> {
     let files = folder.iter().map(|(file, text)| FileScan { file: file_name(*file), text: text.clone() }).collect();
     let files = if matches!(change, FolderChange::Unmount) { Err(FolderError::Missing) } else { Ok(files) };
     vec![FolderScan { folder: "dir".to_owned(), files }]
@@ -95,7 +97,7 @@ fn names(catalog: &Catalog) -> Vec<String> {
     std::iter::once(&catalog.id).chain(&catalog.aliases).map(ToString::to_string).collect()
 }
 
-fn parse(text: &Result<String, FileError>) -> Option<Catalog> {
+fn parse_catalog(text: &Result<String, FileError>) -> Option<Catalog> {
     catalog::read("x", text.as_ref().ok()?).ok()
 }
 
@@ -104,7 +106,7 @@ fn catalog_of_file(set: &CatalogSet, file: usize) -> Option<&Arc<Catalog>> {
     set.registry().iter().find(|c| c.title == file_name(file))
 }
 
-/// Checks the properties of one reload.
+/// Checks the properties that every reload must have.
 fn check_reload(before: &CatalogSet, after: &CatalogSet, folder: &Folder) {
     let mut all_names = BTreeSet::new();
     for catalog in after.registry().iter() {
@@ -117,7 +119,7 @@ fn check_reload(before: &CatalogSet, after: &CatalogSet, folder: &Folder) {
         let old = catalog_of_file(before, *file);
         let new = catalog_of_file(after, *file);
         let is_reported = after.registry().problems().iter().any(|p| p.subject == file_name(*file));
-        match parse(text) {
+        match parse_catalog(text) {
             None => assert_eq!((old, is_reported), (new, true), "a broken file changes nothing, and is reported"),
             Some(newest) if new.is_some_and(|c| **c == newest) => assert!(!is_reported, "{}", file_name(*file)),
             Some(newest) => {
@@ -133,7 +135,8 @@ fn check_reload(before: &CatalogSet, after: &CatalogSet, folder: &Folder) {
         assert!(after.registry().by_digest(&old.digest()).is_some(), "a catalog that was offered is found by digest");
         for taken in names(old) {
             let Some(owner) = after.registry().get(&taken).filter(|owner| owner.title != old.title) else { continue };
-            // A name changes its owner only if a file replaces the shipped catalog, or if the file before no longer claims it.
+            // A name gets another owner only if a file replaces the shipped catalog, or if the previous owner's file
+            // no longer claims the name.
             let was_given_up = match old.title.as_str() {
                 "shipped" => after.registry().get("demo").is_none_or(|demo| demo.title != "shipped"),
                 file => catalog_with_title(after, file).is_none_or(|now| !names(now).contains(&taken)),
@@ -157,19 +160,19 @@ proptest! {
 
     #[test]
     fn every_reload_offers_the_last_valid_versions(history in proptest::collection::vec((changes(), any::<bool>()), 1..40)) {
-        let shipped = text(0, "demo", Some("d"), 1).replace(&file_name(0), "shipped");
+        let shipped = catalog_text(0, "demo", Some("d"), 1).replace(&file_name(0), "shipped");
         let shipped = Arc::new(catalog::read("shipped", &shipped).unwrap());
         let mut set = CatalogSet::new([shipped.clone()]);
         let mut folder = Folder::new();
         let mut ever_valid = BTreeSet::from([shipped.digest()]);
         for (change, is_scanned) in history {
-            apply(&mut folder, &change);
+            apply_change(&mut folder, &change);
             // Several changes may happen between two scans.
             if !is_scanned {
                 continue;
             }
-            ever_valid.extend(folder.values().filter_map(parse).map(|c| c.digest()));
-            let (next, report) = set.reload(&scan(&folder, &change));
+            ever_valid.extend(folder.values().filter_map(parse_catalog).map(|c| c.digest()));
+            let (next, report) = set.reload(&scan_folder(&folder, &change));
             if matches!(change, FolderChange::Unmount) {
                 let digests = |s: &CatalogSet| s.registry().iter().map(|c| c.digest()).collect::<Vec<_>>();
                 prop_assert_eq!(digests(&set), digests(&next));
@@ -177,7 +180,7 @@ proptest! {
                 check_reload(&set, &next, &folder);
             }
             prop_assert!(next.registry().iter().all(|c| ever_valid.contains(&c.digest())), "never valid");
-            let (unchanged, second_report) = next.reload(&scan(&folder, &change));
+            let (unchanged, second_report) = next.reload(&scan_folder(&folder, &change));
             prop_assert!(second_report.is_empty(), "{:?} after {:?}", second_report, report);
             set = unchanged;
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use base::{Limits, Method};
-use exec::{CancellationToken, Intent, ProgressSink, Receipt, ReceiptState, Receipts, Resolved, StepProgress};
+use exec::{CancellationToken, EffectIntent, ProgressSink, Receipt, ReceiptState, Receipts, Resolved, StepProgress};
 use lang::plan::{Expr, StepKind};
 use ports::upstream::Error;
 use serde_json::{Value, json};
@@ -136,7 +136,7 @@ struct CancellingReceipts<'a>(&'a MemoryReceipts, CancellationToken);
 
 #[async_trait]
 impl Receipts for CancellingReceipts<'_> {
-    async fn open(&self, intent: &Intent) -> Result<Option<Receipt>, ports::receipts::Error> {
+    async fn open(&self, intent: &EffectIntent) -> Result<Option<Receipt>, ports::receipts::Error> {
         self.0.open(intent).await
     }
 

@@ -4,7 +4,7 @@
 use access::Caller;
 use async_trait::async_trait;
 use base::{LogicalSessionId, RunId};
-use ports::receipts::{Error, Intent, Receipt, Receipts, State};
+use ports::receipts::{EffectIntent, Error, Receipt, Receipts, State};
 use ports::store::{Batch, Expect, Key, Range, Table};
 
 use super::operation::{OperationRow, operation_key};
@@ -23,7 +23,7 @@ pub(super) struct StoredReceipts<'a> {
 }
 
 impl StoredReceipts<'_> {
-    fn key(&self, intent: &Intent) -> Key {
+    fn key(&self, intent: &EffectIntent) -> Key {
         let id = intent.id;
         // Numbers have a fixed width, so that rows are sorted in the order of the effects.
         let name = format!("{}/{}/{:06}/{:08}", self.session.id, id.run, id.step, id.row);
@@ -46,7 +46,7 @@ impl StoredReceipts<'_> {
 
 #[async_trait]
 impl Receipts for StoredReceipts<'_> {
-    async fn open(&self, intent: &Intent) -> Result<Option<Receipt>, Error> {
+    async fn open(&self, intent: &EffectIntent) -> Result<Option<Receipt>, Error> {
         self.check_owner().await?;
         let (store, key) = (&self.service.ports.store, self.key(intent));
         let value = rows::write(&Receipt::open(intent.clone()));

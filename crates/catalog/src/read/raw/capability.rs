@@ -1,5 +1,6 @@
-//! The shape of a capability in the YAML: its kind, its entity and its mapping to a request.
-//! Invariant: these types accept any combination of known keys. `resolve` checks which keys go together.
+//! The shape of a capability in the YAML: the kind, the entity, and the mapping of a call to a request.
+//! Invariant: these types accept any combination of known keys. The module `resolve` refuses keys that do not belong
+//! together.
 
 use std::ops::Not;
 
@@ -123,7 +124,7 @@ pub struct Capability {
 }
 
 impl Capability {
-    /// Returns a capability of this kind on this entity with no other keys.
+    /// Returns a capability that has only the key for this kind, with this entity as its value.
     pub fn new(kind: Kind, entity: String) -> Self {
         let mut capability = Self::default();
         let key = match kind {

@@ -1,5 +1,6 @@
-//! The declaration of a field, a parameter or a slot of an object, in its short and its long form.
-//! Invariant: exactly one key says the type.
+//! The declaration of a field, a parameter or a slot (a member of an object type) in the YAML, in its short and its
+//! long form.
+//! Invariant: exactly one key of a declaration gives the type.
 
 use std::fmt;
 use std::ops::Not;
@@ -14,8 +15,9 @@ use serde::{Deserialize, Serialize};
 use crate::model::{ListStyle, Role, Show};
 use crate::types::Wire;
 
-/// A declaration such as `string`, `{type: date, path: created_at}` or `{ref: Person, required: true}`. The keys that are not
-/// written are `None`, empty or `false`; the reader checks which of them a field, a parameter or a slot may have.
+/// A declaration such as `string`, `{type: date, path: created_at}` or `{ref: Person, required: true}`. A key that
+/// the author did not write is `None`, empty or `false`. The module `resolve` checks which keys a field, a parameter
+/// or a slot may have.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Declaration {
     pub kind: SlotType,
@@ -29,7 +31,7 @@ pub struct Declaration {
     pub list: Option<ListStyle>,
 }
 
-/// A type as it is written.
+/// A type in the form in which the author wrote it, with unresolved names.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SlotType {
     /// The name of a built-in type or of a type from `types`.
@@ -121,7 +123,7 @@ pub use SlotShape as FieldShape;
 pub type LongType = LongSlot;
 
 impl LongSlot {
-    /// Returns `None` unless exactly one key says the type.
+    /// Returns the declaration, or `None` unless exactly one key gives the type.
     fn into_declaration(self) -> Option<Declaration> {
         let kinds = [
             self.kind.map(SlotType::Named),
@@ -151,7 +153,7 @@ impl LongSlot {
 }
 
 impl Declaration {
-    /// Returns a declaration of this type with no other keys.
+    /// Returns a declaration that has only a type.
     pub fn new(kind: SlotType) -> Self {
         Self {
             kind,
@@ -193,7 +195,8 @@ impl<'de> Deserialize<'de> for Declaration {
     }
 }
 
-// A place for a type accepts no other keys, because they would have no effect there.
+// Where only a type is expected, such as the item type of an array, other keys are refused, because they would have
+// no effect.
 impl<'de> Deserialize<'de> for SlotType {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let declaration = Declaration::deserialize(deserializer)?;
@@ -211,8 +214,8 @@ impl<'de> Deserialize<'de> for SlotType {
     }
 }
 
-// The short form is written if the declaration has only a type with a name. The keys of the long form are in the order that
-// authors use: the type, the place of the value, whether it is required, its form on the wire.
+// The short form is written if the declaration has only a type with a name. The keys of the long form have the order
+// that authors use: the type, the path or header, whether the value is required, and the form on the wire.
 impl Serialize for Declaration {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if let SlotType::Named(name) = &self.kind
@@ -246,7 +249,7 @@ impl Serialize for SlotType {
 }
 
 impl SlotType {
-    /// Writes the one key that says the type.
+    /// Writes the one key that gives the type.
     fn write_into<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
         match self {
             SlotType::Named(name) => map.serialize_entry("type", name),

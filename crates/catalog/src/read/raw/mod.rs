@@ -1,6 +1,6 @@
-//! The shape of the YAML: the keys and values that the format knows, before any name is resolved.
-//! Invariants: an unknown key is a mistake, and no default hides one. The JSON Schema of the format is made from these types,
-//! so it always describes what the reader accepts.
+//! The shape of a catalog's YAML: the keys and values that the format allows, before any name is resolved.
+//! Invariants: an unknown key is a mistake. The JSON Schema of the format is generated from these types, so the
+//! schema describes exactly the shapes that the reader accepts.
 
 mod capability;
 mod declaration;

@@ -1,5 +1,7 @@
-//! Answers: where the rows are in an answer, their entity, and the fields that the answer carries.
-//! Invariant: only a query or a search has a list of rows. The answer of any other capability has at most one row.
+//! Resolves the description of answers: the place of the rows, the entity of the rows, and the fields that an answer
+//! contains.
+//! Invariant: only a query or a search returns a list of rows. The answer of any other capability has at most one
+//! row.
 
 use super::capability::WrittenCapability;
 use super::{CatalogResolver, Mistake};
@@ -10,8 +12,8 @@ use crate::read::raw::Paths;
 use crate::read::spans::YamlTarget;
 
 impl CatalogResolver<'_> {
-    /// Resolves where the rows are. Returns `None` after a mistake.
-    pub(super) fn rows(&mut self, written: &WrittenCapability<'_>) -> Option<Rows> {
+    /// Resolves the place and the form of the rows. Returns `None` after a mistake.
+    pub(super) fn resolve_rows(&mut self, written: &WrittenCapability<'_>) -> Option<Rows> {
         let raw = written.raw;
         let is_list = written.kind.is_list();
         let paths = if is_list { &raw.rows } else { &raw.row };
@@ -49,7 +51,7 @@ impl CatalogResolver<'_> {
             let message = format!("`{}`: `answer: none` is for a write whose answer holds no row", written.name);
             return self.refuse_rows(written.at.key("answer").on_key(), message);
         }
-        // The answer of a delete or an action holds a row only if the catalog says where it is.
+        // The answer of a delete or an action has a row only if the catalog gives its path or its entity.
         let has_no_path = paths.is_none() && raw.returns.is_none();
         let gives_nothing = has_no_answer || (matches!(written.kind, Kind::Delete | Kind::Action) && has_no_path);
         let form = match (&raw.wrap, &raw.entries) {
@@ -60,22 +62,27 @@ impl CatalogResolver<'_> {
             _ if is_list => RowForm::List,
             _ => RowForm::One,
         };
-        let at = self.row_paths(written, key, paths.as_ref());
-        let item = raw.item.as_ref().map(|path| self.data_path(&written.at.key("item"), path));
+        let at = self.resolve_row_paths(written, key, paths.as_ref());
+        let item = raw.item.as_ref().map(|path| self.parse_data_path(&written.at.key("item"), path));
         Some(Rows { at, item, form, sparse: raw.sparse })
     }
 
-    fn row_paths(&mut self, written: &WrittenCapability<'_>, key: &str, paths: Option<&Paths>) -> Vec<DataPath> {
+    fn resolve_row_paths(
+        &mut self,
+        written: &WrittenCapability<'_>,
+        key: &str,
+        paths: Option<&Paths>,
+    ) -> Vec<DataPath> {
         let at = written.at.key(key);
         let connection = written.raw.paging.as_ref().and_then(|p| p.connection.as_ref());
         match (paths, connection) {
-            (Some(Paths::One(path)), _) => vec![self.data_path(&at, path)],
+            (Some(Paths::One(path)), _) => vec![self.parse_data_path(&at, path)],
             (Some(Paths::Several(paths)), _) => {
                 if paths.is_empty() {
                     let message = format!("`{}`: no path at all; write one, or leave `{key}` out", written.name);
                     self.report(Mistake::new(codes::SHAPE, at.on_key(), message));
                 }
-                paths.iter().enumerate().map(|(n, path)| self.data_path(&at.item(n), path)).collect()
+                paths.iter().enumerate().map(|(n, path)| self.parse_data_path(&at.item(n), path)).collect()
             }
             (None, Some(connection)) => vec![DataPath::from(format!("{connection}.nodes"))],
             (None, None) => vec![DataPath::default()],
@@ -88,7 +95,7 @@ impl CatalogResolver<'_> {
     }
 
     /// Resolves the entity of the answer's rows. Returns `None` after a mistake.
-    pub(super) fn returns(&mut self, written: &WrittenCapability<'_>, entity: &str) -> Option<String> {
+    pub(super) fn resolve_returns(&mut self, written: &WrittenCapability<'_>, entity: &str) -> Option<String> {
         let Some(other) = &written.raw.returns else { return Some(entity.to_owned()) };
         if written.kind.is_read() {
             let message = format!("`{}` reads {entity}; only a write `returns` something else", written.name);
@@ -98,8 +105,8 @@ impl CatalogResolver<'_> {
         self.check_entity_name(&written.at.key("returns"), other).then(|| other.clone())
     }
 
-    /// Resolves the fields that the answer carries.
-    pub(super) fn gives(&mut self, written: &WrittenCapability<'_>, fields: &[String]) -> Vec<String> {
+    /// Resolves the names of the fields that the answer contains.
+    pub(super) fn resolve_given_fields(&mut self, written: &WrittenCapability<'_>, fields: &[String]) -> Vec<String> {
         let at = written.at.key("gives");
         for (n, field) in fields.iter().enumerate() {
             self.check_field(&at.item(n), written.entity, field);

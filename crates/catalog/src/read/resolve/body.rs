@@ -1,5 +1,6 @@
-//! Bodies of HTTP mappings: JSON, forms, multipart and raw bodies, with their holes.
-//! Invariant: a capability has at most one body. A name or a content type in it cannot end its part or start another one.
+//! Resolves the bodies of HTTP mappings: JSON, forms, multipart and raw bodies, with holes as places for values.
+//! Invariant: a capability has at most one body. No name or content type can end its part of a multipart body or
+//! start another part.
 
 use indexmap::IndexMap;
 use serde_json::Value;
@@ -12,8 +13,8 @@ use crate::read::raw::PartShape;
 use crate::read::spans::YamlPath;
 
 impl CatalogResolver<'_> {
-    /// Resolves the body. Returns `Some(None)` if there is no body, and `None` after a mistake.
-    pub(super) fn body(&mut self, written: &WrittenCapability<'_>) -> Option<Option<Body>> {
+    /// Resolves the body of a request. Returns `Some(None)` if the request has no body, and `None` after a mistake.
+    pub(super) fn resolve_body(&mut self, written: &WrittenCapability<'_>) -> Option<Option<Body>> {
         let raw = written.raw;
         let name = written.name;
         let body_keys = [
@@ -39,7 +40,7 @@ impl CatalogResolver<'_> {
             }
         }
         Some(if let Some(json) = &raw.body {
-            Some(Body::Json { shape: self.value_template(&written.at.key("body"), name, json)?, content_type })
+            Some(Body::Json { shape: self.resolve_value_template(&written.at.key("body"), name, json)?, content_type })
         } else if let Some(form) = &raw.form {
             let at = written.at.key("form");
             if !form.is_object() {
@@ -47,11 +48,11 @@ impl CatalogResolver<'_> {
                 self.report(Mistake::new(codes::MAPPING, at.on_key(), message).with_copy("form: {title: \"{title}\"}"));
                 return None;
             }
-            Some(Body::Form(self.value_template(&at, name, form)?))
+            Some(Body::Form(self.resolve_value_template(&at, name, form)?))
         } else if let Some(parts) = &raw.multipart {
-            Some(Body::Multipart(self.multipart(written, parts)?))
+            Some(Body::Multipart(self.resolve_multipart(written, parts)?))
         } else if let Some(value) = &raw.raw {
-            let value = self.value_template(&written.at.key("raw"), name, &Value::String(value.clone()))?;
+            let value = self.resolve_value_template(&written.at.key("raw"), name, &Value::String(value.clone()))?;
             let content_type = content_type.unwrap_or_else(|| "application/octet-stream".to_owned());
             Some(Body::Raw { value, content_type })
         } else {
@@ -59,7 +60,7 @@ impl CatalogResolver<'_> {
         })
     }
 
-    fn multipart(
+    fn resolve_multipart(
         &mut self,
         written: &WrittenCapability<'_>,
         parts: &IndexMap<String, PartShape>,
@@ -83,9 +84,9 @@ impl CatalogResolver<'_> {
             if let Some(kind) = &content_type {
                 self.check_content_type(&at.key("content_type"), kind);
             }
-            let value = self.value_template(&at.key("value"), written.name, &Value::String(value.clone()))?;
+            let value = self.resolve_value_template(&at.key("value"), written.name, &Value::String(value.clone()))?;
             let file_name = match file {
-                Some(file) => Some(self.template(&at.key("file"), written.name, file)?),
+                Some(file) => Some(self.parse_template(&at.key("file"), written.name, file)?),
                 None => None,
             };
             resolved.push(MultipartPart { name: part.clone(), value, file_name, content_type });
@@ -93,13 +94,18 @@ impl CatalogResolver<'_> {
         Some(resolved)
     }
 
-    /// Resolves a value with holes. A string with holes is a template, and a string that is one hole keeps the type of its
-    /// value.
-    pub(super) fn value_template(&mut self, at: &YamlPath<'_>, name: &str, value: &Value) -> Option<ValueTemplate> {
+    /// Resolves a value with holes. A string with holes becomes a template. A string that is exactly one hole becomes
+    /// a hole that keeps the type of the argument.
+    pub(super) fn resolve_value_template(
+        &mut self,
+        at: &YamlPath<'_>,
+        name: &str,
+        value: &Value,
+    ) -> Option<ValueTemplate> {
         Some(match value {
             Value::String(text) if !text.contains(['{', '}']) => ValueTemplate::Fixed(value.clone()),
             Value::String(text) => {
-                let template = self.template(at, name, text)?;
+                let template = self.parse_template(at, name, text)?;
                 match template.only_hole() {
                     Some(hole) => ValueTemplate::Hole(hole.clone()),
                     None => ValueTemplate::Text(template),
@@ -113,13 +119,16 @@ impl CatalogResolver<'_> {
                         let message = format!("`{name}`: `{key}` is a name; holes go into values");
                         self.report(Mistake::new(codes::TEMPLATE, at.on_key(), message));
                     }
-                    parts.insert(key.clone(), self.value_template(&at, name, value)?);
+                    parts.insert(key.clone(), self.resolve_value_template(&at, name, value)?);
                 }
                 ValueTemplate::Object(parts)
             }
             Value::Array(items) => {
-                let items: Option<Vec<ValueTemplate>> =
-                    items.iter().enumerate().map(|(n, item)| self.value_template(&at.item(n), name, item)).collect();
+                let items: Option<Vec<ValueTemplate>> = items
+                    .iter()
+                    .enumerate()
+                    .map(|(n, item)| self.resolve_value_template(&at.item(n), name, item))
+                    .collect();
                 ValueTemplate::Array(items?)
             }
             fixed => ValueTemplate::Fixed(fixed.clone()),

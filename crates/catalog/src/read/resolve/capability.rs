@@ -1,6 +1,6 @@
-//! Capabilities: the kind, the entity, the parameters and the transport of each.
-//! Invariant: a capability has exactly one kind and one transport, and keys that belong to another kind or transport are
-//! refused.
+//! Resolves capabilities: the kind, the entity, the parameters and the transport (HTTP or GraphQL) of each
+//! capability.
+//! Invariant: a capability has exactly one kind and one transport. Keys of another kind or transport are refused.
 
 use indexmap::IndexMap;
 
@@ -11,7 +11,7 @@ use crate::read::raw;
 use crate::read::spans::YamlPath;
 use crate::types::{TextStyle, Type, Wire};
 
-/// A capability of the file while it is resolved.
+/// A capability as the author wrote it, with the parts that are resolved first.
 #[derive(Clone, Copy)]
 pub(super) struct WrittenCapability<'a> {
     /// The path of the capability in the file.
@@ -19,14 +19,14 @@ pub(super) struct WrittenCapability<'a> {
     pub name: &'a str,
     pub kind: Kind,
     pub raw: &'a raw::Capability,
-    /// The entity that it belongs to.
+    /// The entity to which the capability belongs.
     pub entity: &'a Entity,
 }
 
 impl CatalogResolver<'_> {
-    /// Resolves a capability. Returns `None` after a mistake that makes its meaning unclear, so that the checks of the whole
-    /// catalog do not report the same mistake again.
-    pub(super) fn capability(
+    /// Resolves a capability. Returns `None` after a mistake that makes the capability's meaning unclear, so that the
+    /// checks of the whole catalog do not report a consequence of this mistake.
+    pub(super) fn resolve_capability(
         &mut self,
         name: &str,
         raw: &raw::Capability,
@@ -34,19 +34,20 @@ impl CatalogResolver<'_> {
     ) -> Option<Capability> {
         let all = TOP.key("capabilities");
         let at = all.key(name);
-        let (kind, entity) = self.kind(&at, name, raw)?;
+        let (kind, entity) = self.resolve_kind(&at, name, raw)?;
         if !self.check_entity_name(&at.key(kind.word()), entity) {
             return None;
         }
         let written = WrittenCapability { at, name, kind, raw, entity: entities.get(entity)? };
-        let params = self.params(&written);
-        // The mapping cannot be compared with a key that has a mistake itself, which is reported already.
+        let params = self.resolve_params(&written);
+        // If the key of the entity has a mistake, this mistake is reported already, and the mapping cannot be
+        // compared with the key.
         if !has_valid_key(written.entity) {
             return None;
         }
         let transport = match (&raw.http, &raw.graphql) {
-            (Some(text), None) => Transport::Http(self.http(&written, text)?),
-            (None, Some(text)) => Transport::Graphql(self.graphql(&written, text, &params)?),
+            (Some(text), None) => Transport::Http(self.resolve_http(&written, text)?),
+            (None, Some(text)) => Transport::Graphql(self.resolve_graphql(&written, text, &params)?),
             _ => {
                 let message = format!("`{name}` needs exactly one of `http` and `graphql`");
                 self.report(Mistake::new(codes::SHAPE, at.on_key(), message).with_copy("http: GET /tickets"));
@@ -56,13 +57,13 @@ impl CatalogResolver<'_> {
         self.check_transport_keys(&written, &transport);
         let anchor = self.check_mapping(&written, &params, &transport, entities);
         let paging = match &raw.paging {
-            Some(paging) => Some(self.paging(&written, paging, &transport)?),
+            Some(paging) => Some(self.resolve_paging(&written, paging, &transport)?),
             None => None,
         };
-        let rows = self.rows(&written)?;
-        let returns = self.returns(&written, entity)?;
-        let gives = raw.gives.as_ref().map(|fields| self.gives(&written, fields));
-        let effect = self.effect(&written, &transport);
+        let rows = self.resolve_rows(&written)?;
+        let returns = self.resolve_returns(&written, entity)?;
+        let gives = raw.gives.as_ref().map(|fields| self.resolve_given_fields(&written, fields));
+        let effect = self.resolve_effect(&written, &transport);
         Some(Capability {
             name: name.to_owned(),
             kind,
@@ -81,7 +82,7 @@ impl CatalogResolver<'_> {
         })
     }
 
-    fn kind<'r>(&mut self, at: &YamlPath<'_>, name: &str, raw: &'r raw::Capability) -> Option<(Kind, &'r str)> {
+    fn resolve_kind<'r>(&mut self, at: &YamlPath<'_>, name: &str, raw: &'r raw::Capability) -> Option<(Kind, &'r str)> {
         let entities =
             [&raw.query, &raw.search, &raw.get, &raw.singleton, &raw.create, &raw.update, &raw.delete, &raw.action];
         let mut given = Kind::ALL.into_iter().zip(entities).filter_map(|(kind, text)| Some((kind, text.as_deref()?)));
@@ -105,15 +106,15 @@ impl CatalogResolver<'_> {
         None
     }
 
-    fn params(&mut self, written: &WrittenCapability<'_>) -> IndexMap<String, Param> {
+    fn resolve_params(&mut self, written: &WrittenCapability<'_>) -> IndexMap<String, Param> {
         let mut params: IndexMap<String, Param> = IndexMap::new();
-        // The parts of the key are parameters of a get without a declaration.
+        // A get has the parts of the key as parameters, without a declaration in the file.
         if written.kind == Kind::Get {
             for field in written.entity.key_fields() {
                 params.insert(field.name.clone(), required_param(&field.name, field.kind.clone(), field.wire));
             }
         }
-        // The parameter for the words of a search needs no declaration either.
+        // The parameter for the words of a search also needs no declaration in the file.
         match (&written.raw.text, written.kind) {
             (Some(text), Kind::Search) => {
                 let words = required_param(text, Type::String(TextStyle::Short), Wire::Plain);
@@ -132,7 +133,7 @@ impl CatalogResolver<'_> {
         }
         let all = written.at.key("params");
         for (param, slot) in &written.raw.params {
-            let declared = self.param(&all.key(param), param, slot);
+            let declared = self.resolve_param(&all.key(param), param, slot);
             params.insert(param.clone(), declared);
         }
         params
@@ -175,7 +176,7 @@ fn required_param(name: &str, kind: Type, wire: Wire) -> Param {
     }
 }
 
-/// Returns whether the entity has a key and every part of it is a field.
+/// Returns whether the entity has a key and every part of the key is a field.
 pub(super) fn has_valid_key(entity: &Entity) -> bool {
     !entity.key.is_empty() && entity.key.iter().all(|part| entity.fields.contains_key(part))
 }

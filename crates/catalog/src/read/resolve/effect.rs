@@ -1,5 +1,7 @@
-//! Effects: the idempotency key, the probe and the undo of a write.
-//! Invariant: only writes and actions have an effect, and a probe compares fields that are also parameters of the write.
+//! Resolves the properties of a write: the idempotency key, the probe (the read that shows whether a lost write
+//! happened) and the undo.
+//! Invariant: only writes and actions have an effect. Each field that a probe compares is also a parameter of the
+//! write.
 
 use base::similar_names;
 use indexmap::IndexMap;
@@ -12,8 +14,8 @@ use crate::read::raw;
 use crate::read::spans::YamlPath;
 
 impl CatalogResolver<'_> {
-    /// Resolves the properties of a write, and reports keys of a write on a read.
-    pub(super) fn effect(
+    /// Resolves the properties of a write. For a read, reports the keys that only a write can have.
+    pub(super) fn resolve_effect(
         &mut self,
         written: &WrittenCapability<'_>,
         transport: &Transport,
@@ -34,7 +36,7 @@ impl CatalogResolver<'_> {
             return None;
         }
         let query = if let Transport::Http(http) = transport { http.query.as_slice() } else { &[] };
-        let idempotency = raw.idempotency.as_ref().map(|shape| self.idempotency(written, shape, query));
+        let idempotency = raw.idempotency.as_ref().map(|shape| self.resolve_idempotency(written, shape, query));
         if let Some(Idempotency::Body(path)) = &idempotency {
             self.check_key_in_body(written, transport, path);
         }
@@ -55,7 +57,7 @@ impl CatalogResolver<'_> {
         })
     }
 
-    /// Reports an idempotency key whose place in the body or the variables is used for something else.
+    /// Reports an idempotency key whose path in the body or the variables has another value already.
     fn check_key_in_body(&mut self, written: &WrittenCapability<'_>, transport: &Transport, path: &str) {
         let first = path.split('.').next().unwrap_or_default();
         let message = match transport {
@@ -82,7 +84,7 @@ impl CatalogResolver<'_> {
         self.report(Mistake::new(codes::MAPPING, written.at.key("idempotency").on_key(), message));
     }
 
-    /// Checks references between capabilities, after all of them are resolved.
+    /// Checks the capabilities that probes and undos name, after all capabilities are resolved.
     pub(super) fn check_probes_and_undos(
         &mut self,
         entities: &IndexMap<String, Entity>,
@@ -138,7 +140,8 @@ impl CatalogResolver<'_> {
         }
     }
 
-    /// Returns whether the capability exists with a mistake of its own. That mistake is reported, so references to it are not.
+    /// Returns whether the file has the capability, but with a mistake. This mistake is reported already, so
+    /// references to the capability are not reported.
     fn is_broken(&self, name: &str, capabilities: &IndexMap<String, Capability>) -> bool {
         self.raw.capabilities.contains_key(name) && !capabilities.contains_key(name)
     }
@@ -153,7 +156,7 @@ impl CatalogResolver<'_> {
     }
 }
 
-/// Returns whether the body already sends a value at a dotted path, or a value that is no object above it.
+/// Returns whether the body already has a value at a dotted path, or a value along the path that is no object.
 fn is_occupied(body: &ValueTemplate, path: &str) -> bool {
     match body {
         ValueTemplate::Object(parts) => {

@@ -1,5 +1,7 @@
-//! GraphQL mappings: the document, the places where the fields of an entity are selected, and the variables.
-//! Invariant: the document is valid GraphQL. Every variable that it declares has a source, and no other variable is sent.
+//! Resolves GraphQL mappings: the document, the places where binding inserts the selection of an entity's fields, and
+//! the variables.
+//! Invariant: the document is valid GraphQL. Every declared variable has a source, and only declared variables are
+//! sent.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +19,7 @@ use crate::read::spans::YamlTarget;
 use crate::template::Hole;
 
 impl CatalogResolver<'_> {
-    pub(super) fn graphql(
+    pub(super) fn resolve_graphql(
         &mut self,
         written: &WrittenCapability<'_>,
         text: &str,
@@ -29,12 +31,12 @@ impl CatalogResolver<'_> {
             self.report_mapping(
                 written,
                 at.on_value(),
-                format!("not a GraphQL document: {}", one_line(error.message())),
+                format!("not a GraphQL document: {}", shorten_to_one_line(error.message())),
             );
             return None;
         }
         let document = tree.document();
-        let operation = self.operation(written, &document)?;
+        let operation = self.find_operation(written, &document)?;
         let declared: BTreeSet<String> = operation
             .variable_definitions()
             .into_iter()
@@ -46,7 +48,7 @@ impl CatalogResolver<'_> {
         let all = written.at.key("variables");
         let mut variables = IndexMap::new();
         for (variable, value) in &written.raw.variables {
-            variables.insert(variable.clone(), self.value_template(&all.key(variable), written.name, value)?);
+            variables.insert(variable.clone(), self.resolve_value_template(&all.key(variable), written.name, value)?);
         }
         self.fill_variables(written, &declared, params, &mut variables)?;
         let path = self.raw.graphql.clone().unwrap_or_else(|| "/graphql".to_owned());
@@ -57,8 +59,9 @@ impl CatalogResolver<'_> {
         self.report(Mistake::new(codes::MAPPING, target, format!("`{}`: {message}", written.name)));
     }
 
-    /// Returns the only operation of the document, and reports one that does not fit the capability's kind.
-    fn operation(
+    /// Returns the only operation of the document. Reports several operations, or an operation that does not fit the
+    /// capability's kind.
+    fn find_operation(
         &mut self,
         written: &WrittenCapability<'_>,
         document: &cst::Document,
@@ -83,7 +86,7 @@ impl CatalogResolver<'_> {
         Some(operation)
     }
 
-    /// Reports variables that the document uses and does not declare.
+    /// Reports variables that the document uses without declaring them.
     fn check_declared(
         &mut self,
         written: &WrittenCapability<'_>,
@@ -100,7 +103,8 @@ impl CatalogResolver<'_> {
         }
     }
 
-    /// Reports a spread that names neither an entity, whose needed fields are selected there, nor a fragment of the document.
+    /// Reports a spread (`...Name`) whose name is neither an entity nor a fragment of the document. At a spread with
+    /// an entity's name, binding inserts the needed fields.
     fn check_spreads(&mut self, written: &WrittenCapability<'_>, document: &cst::Document) {
         let fragments: BTreeSet<String> = document
             .definitions()
@@ -121,8 +125,9 @@ impl CatalogResolver<'_> {
         }
     }
 
-    /// Fills the declared variables that `variables` lacks from parameters and parts of the key of the same name. Returns
-    /// `None` if a variable has no source, or if a variable would be sent that is not declared.
+    /// Adds the declared variables that `variables` lacks, each with a hole for the parameter or the part of the key
+    /// of the same name. Returns `None` if a declared variable has no source, or if an undeclared variable would be
+    /// sent.
     fn fill_variables(
         &mut self,
         written: &WrittenCapability<'_>,
@@ -175,7 +180,7 @@ impl CatalogResolver<'_> {
         Some(())
     }
 
-    /// Splits the text at the spreads that name an entity.
+    /// Splits the text of the document at the spreads that name an entity.
     fn split_at_selections(&self, document: &cst::Document, text: &str) -> Document {
         let mut pieces = Vec::new();
         let mut from = 0;
@@ -199,7 +204,7 @@ impl CatalogResolver<'_> {
     }
 }
 
-/// Returns whether the variable is a part of the key that the instance fills.
+/// Returns whether the instance before `.method(…)` fills this variable, because it is a part of the key.
 fn is_filled_by_instance(written: &WrittenCapability<'_>, variable: &str) -> bool {
     let raw = written.raw;
     let has_instance = raw.get.is_some() || raw.update.is_some() || raw.delete.is_some() || raw.action.is_some();
@@ -207,6 +212,6 @@ fn is_filled_by_instance(written: &WrittenCapability<'_>, variable: &str) -> boo
 }
 
 /// Returns the message of the GraphQL parser on one line and shortened.
-fn one_line(text: &str) -> String {
+fn shorten_to_one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(120).collect()
 }

@@ -1,6 +1,6 @@
-//! HTTP mappings: the method, path and query of `GET /path/{hole}?name={hole}`, and the headers.
-//! Invariant: templates are parsed once, here. A header, a parameter or a path that a client or server could read as another
-//! one is refused.
+//! Resolves HTTP mappings: the method, path and query of `GET /path/{hole}?name={hole}`, and the headers.
+//! Invariant: templates are parsed once, by this module. A header, a parameter or a path is refused if a client or a
+//! server could read it as another header, parameter or path.
 
 use base::{Auth, Method};
 
@@ -14,7 +14,7 @@ use crate::read::spans::YamlPath;
 use crate::template::Template;
 
 impl CatalogResolver<'_> {
-    pub(super) fn http(&mut self, written: &WrittenCapability<'_>, text: &str) -> Option<Http> {
+    pub(super) fn resolve_http(&mut self, written: &WrittenCapability<'_>, text: &str) -> Option<Http> {
         let name = written.name;
         let at = written.at.key("http");
         let Some((word, target)) = text.split_once(' ') else {
@@ -38,15 +38,15 @@ impl CatalogResolver<'_> {
             return None;
         };
         let (path, query) = target.trim().split_once('?').unwrap_or((target.trim(), ""));
-        let template = self.template(&at, name, path)?;
+        let template = self.parse_template(&at, name, path)?;
         if !is_path(path) {
             let message = format!("`{name}`: `{}` is not a path", path.escape_debug());
             self.report(Mistake::new(codes::MAPPING, at.on_word(path), message).with_copy("/tickets/{number}"));
             return None;
         }
-        let query = self.query(written, &at, query)?;
-        let headers = self.headers(written)?;
-        let body = self.body(written)?;
+        let query = self.resolve_query(written, &at, query)?;
+        let headers = self.resolve_headers(written)?;
+        let body = self.resolve_body(written)?;
         if body.is_some() && method == Method::Get {
             let message = format!("`{name}`: a `GET` has no body; write `POST`");
             self.report(Mistake::new(codes::MAPPING, at.on_value(), message));
@@ -55,7 +55,7 @@ impl CatalogResolver<'_> {
         Some(Http { method, path: template, query, headers, body })
     }
 
-    fn query(
+    fn resolve_query(
         &mut self,
         written: &WrittenCapability<'_>,
         at: &YamlPath<'_>,
@@ -67,7 +67,7 @@ impl CatalogResolver<'_> {
             if !self.check_query_name(at.on_word(pair), key) {
                 return None;
             }
-            let template = self.template(at, written.name, value)?;
+            let template = self.parse_template(at, written.name, value)?;
             if is_encoded(value) {
                 let message =
                     format!("`{}`: write the value of `{key}` as it is meant; it is encoded when sent", written.name);
@@ -79,8 +79,8 @@ impl CatalogResolver<'_> {
             }
             let is_credential = matches!(&self.raw.auth, Some(Auth::Query { name, .. }) if name == key);
             let is_fixed = !template.has_holes();
-            // `type=a&type=b` is a list of fixed values. A hole of the same name is refused, because it would not be clear
-            // whether its value is one more item of the list.
+            // `type=a&type=b` is a list of fixed values. If one value of the list is a hole, the list is refused,
+            // because an argument could be another item or a replacement of the list.
             if is_credential || pairs.iter().any(|(other, t)| other == key && (!is_fixed || t.has_holes())) {
                 let message = format!("`{}` sends `{key}` twice; take one out", written.name);
                 self.report(Mistake::new(codes::MAPPING, at.on_word(pair), message));
@@ -90,7 +90,7 @@ impl CatalogResolver<'_> {
         Some(pairs)
     }
 
-    fn headers(&mut self, written: &WrittenCapability<'_>) -> Option<Vec<(String, Template)>> {
+    fn resolve_headers(&mut self, written: &WrittenCapability<'_>) -> Option<Vec<(String, Template)>> {
         let all = written.at.key("headers");
         let mut earlier: Vec<String> = self.raw.headers.keys().map(|name| name.to_ascii_lowercase()).collect();
         let mut headers = Vec::new();
@@ -102,7 +102,7 @@ impl CatalogResolver<'_> {
                 let message = format!("the value of `{header}` has a character that no header can carry");
                 self.report(Mistake::new(codes::MAPPING, at.on_value(), message));
             }
-            headers.push((header.clone(), self.template(&at, written.name, value)?));
+            headers.push((header.clone(), self.parse_template(&at, written.name, value)?));
             earlier.push(header.to_ascii_lowercase());
         }
         if let Some(IdempotencyShape::Header(header)) = &written.raw.idempotency {
@@ -113,8 +113,8 @@ impl CatalogResolver<'_> {
         Some(headers)
     }
 
-    /// Resolves where the idempotency key goes, and reports a place that the request uses for something else.
-    pub(super) fn idempotency(
+    /// Resolves the place of the idempotency key in the request, and reports a place that already has another value.
+    pub(super) fn resolve_idempotency(
         &mut self,
         written: &WrittenCapability<'_>,
         shape: &IdempotencyShape,
@@ -135,7 +135,7 @@ impl CatalogResolver<'_> {
             }
             IdempotencyShape::Body(path) => {
                 let at = all.key("body");
-                self.data_path(&at, path);
+                self.parse_data_path(&at, path);
                 if path.is_empty() || path.contains("[]") {
                     let message = format!("`{}`: the key goes to a path of the body", written.name);
                     self.report(Mistake::new(codes::MAPPING, at.on_value(), message).with_copy("{body: request_id}"));
@@ -146,8 +146,8 @@ impl CatalogResolver<'_> {
         }
     }
 
-    /// Parses a template of the capability `name`, and reports a mistake in it.
-    pub(super) fn template(&mut self, at: &YamlPath<'_>, name: &str, text: &str) -> Option<Template> {
+    /// Parses a template of the capability `name`, and reports a mistake in the template.
+    pub(super) fn parse_template(&mut self, at: &YamlPath<'_>, name: &str, text: &str) -> Option<Template> {
         Template::parse(text)
             .map_err(|error| {
                 self.report(Mistake::new(codes::TEMPLATE, at.on_value(), format!("`{name}`: {error}")));

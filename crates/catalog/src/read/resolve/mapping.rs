@@ -1,6 +1,6 @@
-//! The comparison of a mapping's holes with the capability's parameters and the entity's key.
-//! Invariants: every hole is a parameter or a part of the key, and every parameter is sent by a hole or as the page size. A
-//! parameter in a path is required.
+//! Compares the holes of a mapping (the places for values) with the capability's parameters and the entity's key.
+//! Invariants: every hole is filled by a parameter or by a part of the key. Every parameter fills a hole or is the
+//! page size. A parameter in a path is required.
 
 use indexmap::IndexMap;
 
@@ -12,7 +12,8 @@ use crate::template::Hole;
 use crate::types::Type;
 
 impl CatalogResolver<'_> {
-    /// Checks the holes, and returns the parts of the key that the instance fills, in the order of the key.
+    /// Checks the holes of a mapping. Returns the parts of the key that the instance before `.method(…)` fills, in
+    /// the order of the key.
     pub(super) fn check_mapping(
         &mut self,
         written: &WrittenCapability<'_>,
@@ -20,7 +21,7 @@ impl CatalogResolver<'_> {
         transport: &Transport,
         entities: &IndexMap<String, Entity>,
     ) -> Vec<String> {
-        let MappingHoles { in_path, elsewhere } = holes(transport);
+        let MappingHoles { in_path, elsewhere } = collect_holes(transport);
         for hole in elsewhere.iter().filter(|hole| hole.segments) {
             let message = format!("`{hole}` takes several segments, which only a path has; write `{{{}}}`", hole.param);
             self.report(Mistake::new(codes::TEMPLATE, written.at.on_word(hole.to_string()), message));
@@ -44,7 +45,7 @@ impl CatalogResolver<'_> {
                     None
                 }
             };
-            if let Some((message, parts)) = kind.and_then(|kind| hole_mistake(hole, kind, entities)) {
+            if let Some((message, parts)) = kind.and_then(|kind| find_hole_mistake(hole, kind, entities)) {
                 self.report(
                     Mistake::new(codes::MAPPING, written.at.on_word(hole.to_string()), message)
                         .with_alternatives(parts),
@@ -57,7 +58,7 @@ impl CatalogResolver<'_> {
         written.entity.key.iter().filter(|part| anchor.contains(&part.as_str())).cloned().collect()
     }
 
-    /// Reports parts of the key that no hole takes, if the instance fills other parts.
+    /// Reports parts of the key without a hole, if the instance fills the holes of other parts.
     fn check_whole_key(&mut self, written: &WrittenCapability<'_>, params: &IndexMap<String, Param>, anchor: &[&str]) {
         if anchor.is_empty() {
             return;
@@ -71,7 +72,7 @@ impl CatalogResolver<'_> {
         }
     }
 
-    /// Reports parameters in the path that are optional or that no path can hold.
+    /// Reports parameters in the path that are optional, or whose type cannot be part of a path.
     fn check_path_params(
         &mut self,
         written: &WrittenCapability<'_>,
@@ -93,7 +94,7 @@ impl CatalogResolver<'_> {
         }
     }
 
-    /// Reports parameters that no hole sends.
+    /// Reports parameters that no hole contains.
     fn check_params_are_sent(
         &mut self,
         written: &WrittenCapability<'_>,
@@ -119,19 +120,19 @@ impl CatalogResolver<'_> {
 }
 
 impl WrittenCapability<'_> {
-    /// Returns the path of the key that holds the mapping.
+    /// Returns the path of the key with the mapping: `http` or `graphql`.
     fn mapping_path(&self) -> crate::read::spans::YamlPath<'_> {
         self.at.key(if self.raw.http.is_some() { "http" } else { "graphql" })
     }
 }
 
-/// The holes of a mapping.
+/// The holes of a mapping, by their place in the request.
 struct MappingHoles<'t> {
     in_path: Vec<&'t Hole>,
     elsewhere: Vec<&'t Hole>,
 }
 
-fn holes(transport: &Transport) -> MappingHoles<'_> {
+fn collect_holes(transport: &Transport) -> MappingHoles<'_> {
     match transport {
         Transport::Http(Http { path, query, headers, body, .. }) => {
             let pairs = query.iter().chain(headers).flat_map(|(_, template)| template.holes());
@@ -145,9 +146,9 @@ fn holes(transport: &Transport) -> MappingHoles<'_> {
     }
 }
 
-/// Returns the mistake of a hole, if it has one, with the holes that would be right. A hole for a reference whose key has
-/// several parts must name one of them, and any other hole must name none.
-fn hole_mistake(hole: &Hole, kind: &Type, entities: &IndexMap<String, Entity>) -> Option<(String, Vec<String>)> {
+/// Returns the message and the correct holes for a hole with a mistake, or `None` for a correct hole. A hole for a
+/// reference whose key has several parts must name one part. Any other hole must name no part.
+fn find_hole_mistake(hole: &Hole, kind: &Type, entities: &IndexMap<String, Entity>) -> Option<(String, Vec<String>)> {
     let name = &hole.param;
     let key: &[String] = match kind {
         Type::Ref(entity) => entities.get(entity).filter(|e| has_valid_key(e))?.key.as_slice(),

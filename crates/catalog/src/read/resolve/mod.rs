@@ -1,5 +1,6 @@
-//! The resolver: from the shape of a YAML file to a catalog. Every name is looked up, and every mapping is checked.
-//! Invariant: all mistakes of a file are found in one pass, and a catalog is made only if there is none.
+//! The resolver: makes a catalog from the parsed shape of a YAML file. It looks up every name and checks every
+//! mapping (the description of how a call becomes a request).
+//! Invariant: one pass finds all mistakes of a file, and a catalog is made only if the file has no mistake.
 
 mod answer;
 mod body;
@@ -26,26 +27,30 @@ use crate::codes;
 use crate::model::{Capability, Catalog, Entity, FieldSource};
 use crate::types::Type;
 
+/// The path of the top of the file, with which the path of each mistake begins.
 const TOP: YamlPath<'static> = YamlPath::TOP;
 
-/// Makes the catalog, without its digest. `text` is only used for the positions of mistakes.
+/// Makes the catalog without its digest, or returns the mistakes of the file. `text` is used only to find the
+/// positions of mistakes.
 pub fn resolve(raw: &raw::Catalog, text: &str) -> Result<Catalog, Vec<Diagnostic>> {
     let mut resolver = CatalogResolver { raw, mistakes: Vec::new(), slot_count: 0 };
-    let (id, aliases) = resolver.ids();
-    let origin = resolver.origin(&raw.origin);
+    let (id, aliases) = resolver.resolve_ids();
+    let origin = resolver.resolve_origin(&raw.origin);
     resolver.check_named_types();
-    // Fields refer to entities by name only. Capabilities need the keys of all entities, and relations need the parameters of
-    // all queries, so they are resolved in this order.
+    // The order matters: fields need only the names of entities, capabilities need the keys of all entities, and
+    // relations need the parameters of all queries.
     let mut entities: IndexMap<String, Entity> =
-        raw.entities.iter().map(|(name, entity)| (name.clone(), resolver.entity(name, entity))).collect();
+        raw.entities.iter().map(|(name, entity)| (name.clone(), resolver.resolve_entity(name, entity))).collect();
     resolver.check_reference_parts(&entities);
     let capabilities: IndexMap<String, Capability> = raw
         .capabilities
         .iter()
-        .filter_map(|(name, capability)| Some((name.clone(), resolver.capability(name, capability, &entities)?)))
+        .filter_map(|(name, capability)| {
+            Some((name.clone(), resolver.resolve_capability(name, capability, &entities)?))
+        })
         .collect();
     for (name, entity) in &raw.entities {
-        let relations = resolver.relations(name, entity, &entities, &capabilities);
+        let relations = resolver.resolve_relations(name, entity, &entities, &capabilities);
         if let Some(entity) = entities.get_mut(name) {
             entity.relations = relations;
         }
@@ -54,7 +59,7 @@ pub fn resolve(raw: &raw::Catalog, text: &str) -> Result<Catalog, Vec<Diagnostic
     resolver.check_settings(origin.as_ref());
     resolver.check_probes_and_undos(&entities, &capabilities);
     resolver.check_whole_catalog(&entities, &capabilities);
-    let failure = resolver.failure();
+    let failure = resolver.resolve_failure();
     match (id, origin, resolver.mistakes) {
         (Some(id), Some((origin, base_path)), mistakes) if mistakes.is_empty() => Ok(Catalog {
             id,
@@ -78,13 +83,13 @@ pub fn resolve(raw: &raw::Catalog, text: &str) -> Result<Catalog, Vec<Diagnostic
             hidden_entities: Vec::new(),
             by_entity: Default::default(),
         }),
-        (_, _, mistakes) => Err(diagnostics(mistakes, text)),
+        (_, _, mistakes) => Err(make_diagnostics(mistakes, text)),
     }
 }
 
-/// Returns the diagnostics for the mistakes, in the order of their positions. A mistake in a named type is found at each use
-/// of the type, and is reported once.
-fn diagnostics(mistakes: Vec<Mistake>, text: &str) -> Vec<Diagnostic> {
+/// Returns the diagnostics for the mistakes, in the order of their positions. A mistake in a named type is found at
+/// each use of the type, so equal diagnostics are removed.
+fn make_diagnostics(mistakes: Vec<Mistake>, text: &str) -> Vec<Diagnostic> {
     let spans = SpanTree::new(text);
     let mut diagnostics: Vec<Diagnostic> = mistakes
         .into_iter()
@@ -105,7 +110,7 @@ struct Mistake {
     /// The key, value or word with the mistake.
     target: YamlTarget,
     message: String,
-    /// The texts that the author may have meant.
+    /// The names or forms that the author may have meant.
     alternatives: Vec<String>,
     /// A text that the author can copy to repair the mistake.
     copy: Option<String>,
@@ -127,11 +132,13 @@ impl Mistake {
     }
 }
 
-/// The state of resolving one file. Its methods are in the modules of this folder, one module for each part of the format.
+/// The state of resolving one file. The methods are in the modules of this folder, one module for each part of the
+/// format.
 struct CatalogResolver<'a> {
     raw: &'a raw::Catalog,
     mistakes: Vec<Mistake>,
-    /// The number of slots in all types so far, with named types expanded. It is bounded by `types::MAX_SLOTS`.
+    /// The number of slots (members of object types) in all types so far, with named types expanded.
+    /// `types::MAX_EXPANDED_SLOTS` is the maximum.
     slot_count: usize,
 }
 
@@ -140,7 +147,7 @@ impl CatalogResolver<'_> {
         self.mistakes.push(mistake);
     }
 
-    /// Reports a name that is no entity of the catalog, and returns whether it is one.
+    /// Reports a name that is no entity of the catalog. Returns whether the name is an entity.
     fn check_entity_name(&mut self, at: &YamlPath<'_>, name: &str) -> bool {
         if self.raw.entities.contains_key(name) {
             return true;
@@ -150,13 +157,13 @@ impl CatalogResolver<'_> {
         false
     }
 
-    fn entity(&mut self, name: &str, raw: &raw::Entity) -> Entity {
+    fn resolve_entity(&mut self, name: &str, raw: &raw::Entity) -> Entity {
         let all = TOP.key("entities");
         let at = all.key(name);
         let slots = at.key("fields");
         let mut fields = IndexMap::with_capacity(raw.fields.len());
         for (field, slot) in &raw.fields {
-            fields.insert(field.clone(), self.field(&slots.key(field), field, slot));
+            fields.insert(field.clone(), self.resolve_field(&slots.key(field), field, slot));
         }
         let entity = Entity {
             name: name.to_owned(),
@@ -168,7 +175,8 @@ impl CatalogResolver<'_> {
             primary_read: raw.primary_read.clone(),
         };
         self.check_key(&at.key("key"), &entity);
-        // The value of a field without a path is taken from the call's arguments, which hold only the parts of the key.
+        // The value of a field without a path is taken from the call's arguments, which contain only the parts of the
+        // key.
         let without_path = entity.fields.values().filter(|f| f.source == FieldSource::Paths(Vec::new()));
         for field in without_path.filter(|f| !entity.key.contains(&f.name)) {
             let message =

@@ -1,6 +1,6 @@
-//! Paging: which of the known forms a capability's paging has.
-//! Invariants: a form has the keys that it needs and no key of another form. The parameters of a page have names that the
-//! request does not use for anything else.
+//! Resolves the paging of a capability: one of the known forms, with the parameters of a page.
+//! Invariants: the paging has the keys that its form needs and no key of another form. The parameters of a page have
+//! names that no other part of the request uses.
 
 use base::Method;
 
@@ -13,8 +13,8 @@ use crate::path::DataPath;
 use crate::read::raw::{self, PagingPlace};
 use crate::read::spans::YamlTarget;
 
-/// The forms as an author writes them, in the order of the keys.
-const FORMS: [&str; 7] = [
+/// The YAML of each form, in the order of the keys.
+const PAGING_FORMS: [&str; 7] = [
     "{page: PARAM, from: 1}",
     "{offset: PARAM}",
     "{cursor: PATH, send: PARAM}",
@@ -25,8 +25,8 @@ const FORMS: [&str; 7] = [
 ];
 
 impl CatalogResolver<'_> {
-    /// Resolves the paging of a capability. Returns `None` after a mistake that makes its form unclear.
-    pub(super) fn paging(
+    /// Resolves the paging of a capability. Returns `None` after a mistake that makes the form unclear.
+    pub(super) fn resolve_paging(
         &mut self,
         written: &WrittenCapability<'_>,
         raw: &raw::Paging,
@@ -37,11 +37,11 @@ impl CatalogResolver<'_> {
             let message = format!("`{}` reads one row; only a `query` or a `search` has pages", written.name);
             return self.refuse_paging(at.on_key(), message);
         }
-        let form = match form(raw) {
+        let form = match read_form(raw) {
             Ok(form) => form,
             Err(FormMistake { key, message, show_forms }) => {
                 let target = key.map_or_else(|| at.on_key(), |key| at.key(key).on_key());
-                let forms = show_forms.then_some(FORMS).into_iter().flatten().map(str::to_owned);
+                let forms = show_forms.then_some(PAGING_FORMS).into_iter().flatten().map(str::to_owned);
                 let message = format!("`{}`: {message}", written.name);
                 self.report(Mistake::new(codes::PAGING, target, message).with_alternatives(forms));
                 return None;
@@ -76,9 +76,9 @@ impl CatalogResolver<'_> {
         };
         self.check_page_params(written, raw, &form, location, transport);
         let path = |resolver: &mut Self, key: &str, text: &Option<String>| {
-            text.as_ref().map(|text| resolver.data_path(&at.key(key), text))
+            text.as_ref().map(|text| resolver.parse_data_path(&at.key(key), text))
         };
-        // These paths are in `form` already. They are parsed here only to report their mistakes.
+        // The value `form` contains these paths already. They are parsed here only to report mistakes in them.
         for (key, text) in [("cursor", &raw.cursor), ("next", &raw.next), ("connection", &raw.connection)] {
             path(self, key, text);
         }
@@ -94,7 +94,8 @@ impl CatalogResolver<'_> {
         None
     }
 
-    /// Reports parameters of a page that are no valid name, that the request uses already, or that it cannot carry.
+    /// Reports page parameters with an invalid name, with a name that the request uses already, or without a place in
+    /// the request.
     fn check_page_params(
         &mut self,
         written: &WrittenCapability<'_>,
@@ -112,7 +113,7 @@ impl CatalogResolver<'_> {
         };
         let position_name = position_param.map(|(_, name)| name);
         let size_name = raw.size.as_ref().map(|size| size.send.as_str());
-        let used_names = used_names(transport, location);
+        let used_names = collect_used_names(transport, location);
         let mut mistakes: Vec<(YamlTarget, String)> = Vec::new();
         let position = position_param.map(|(key, name)| (at.key(key).on_value(), name));
         let size = size_name.map(|name| (at.key("size").key("send").on_value(), name));
@@ -136,8 +137,8 @@ impl CatalogResolver<'_> {
     }
 }
 
-/// Returns the names that the mapping itself sends in this part of the request.
-fn used_names(transport: &Transport, location: PageParamLocation) -> Vec<&str> {
+/// Returns the names that the mapping uses in this part of the request.
+fn collect_used_names(transport: &Transport, location: PageParamLocation) -> Vec<&str> {
     match (transport, location) {
         (Transport::Http(http), PageParamLocation::Query) => http.query.iter().map(|(name, _)| name.as_str()).collect(),
         (Transport::Http(http), _) => match &http.body {
@@ -166,7 +167,7 @@ fn has_body_for_params(transport: &Transport) -> bool {
     }
 }
 
-/// Why a paging has none of the forms.
+/// A mistake because of which the form of a paging is not clear.
 struct FormMistake {
     /// The key with the mistake, or `None` for the paging as a whole.
     key: Option<&'static str>,
@@ -175,8 +176,9 @@ struct FormMistake {
     show_forms: bool,
 }
 
-/// Returns the form whose key is written, if the keys that belong to it are written too and no others.
-fn form(raw: &raw::Paging) -> Result<PagingForm, FormMistake> {
+/// Returns the form whose key the author wrote. It is a mistake if a key that the form needs is missing, or if there
+/// is a key of another form.
+fn read_form(raw: &raw::Paging) -> Result<PagingForm, FormMistake> {
     let raw::Paging { page, offset, cursor, link, next, last, connection, send, from, .. } = raw;
     let form_keys = [
         ("page", page.is_some()),

@@ -1,5 +1,6 @@
-//! Relations: the entity that each leads to, and the source of each parameter of the call that follows it.
-//! Invariant: a resolved relation can be followed from every row of its parent.
+//! Resolves relations: the target entity of each relation, and the source of each parameter of the call that reads
+//! the related rows.
+//! Invariant: for every row of its parent entity, the related rows of a resolved relation can be read.
 
 use base::similar_names;
 use indexmap::IndexMap;
@@ -11,20 +12,20 @@ use crate::read::raw;
 use crate::read::spans::YamlPath;
 use crate::types::Type;
 
-/// A relation of the file while it is resolved.
+/// A relation as the author wrote it, with the parts that are resolved first.
 struct WrittenRelation<'a> {
     /// The path of the relation in the file.
     at: YamlPath<'a>,
     name: &'a str,
     parent: &'a Entity,
-    /// The name of the entity that it leads to.
+    /// The name of the entity of the related rows.
     target: &'a str,
     raw: &'a raw::Relation,
 }
 
 impl CatalogResolver<'_> {
     /// Resolves the relations of one entity. A relation with a mistake is left out.
-    pub(super) fn relations(
+    pub(super) fn resolve_relations(
         &mut self,
         parent: &str,
         raw: &raw::Entity,
@@ -53,7 +54,7 @@ impl CatalogResolver<'_> {
             }
             let written = WrittenRelation { at, name, parent, target, raw };
             self.check_field_of_same_name(&written, many);
-            if let Some(via) = self.via(&written, many, capabilities) {
+            if let Some(via) = self.resolve_via(&written, many, capabilities) {
                 let relation =
                     Relation { name: name.clone(), target: target.clone(), many, about: raw.about.clone(), via };
                 relations.insert(name.clone(), relation);
@@ -62,8 +63,8 @@ impl CatalogResolver<'_> {
         relations
     }
 
-    /// Reports a relation with the name of a field. In a program `.owner` would mean both, which is only allowed if the field
-    /// is the reference that the relation follows.
+    /// Reports a relation with the name of a field, because `.owner` in a program would mean both. The same name is
+    /// allowed if the field is the reference that the relation follows.
     fn check_field_of_same_name(&mut self, written: &WrittenRelation<'_>, many: bool) {
         let Some(field) = written.parent.fields.get(written.name) else { return };
         let is_same_reference = match &field.kind {
@@ -71,7 +72,8 @@ impl CatalogResolver<'_> {
             Type::Array(item) => many && **item == Type::Ref(written.target.to_owned()),
             _ => false,
         };
-        // A relation by this field is checked in `via_key`, which reports a field that is no such reference.
+        // A relation that follows this field is checked in `resolve_via_key`, which reports a field that is not a
+        // reference to the target.
         let follows_field = written.raw.key.as_deref() == Some(written.name);
         if written.raw.embedded.is_some() || !(is_same_reference || follows_field) {
             let message =
@@ -80,7 +82,7 @@ impl CatalogResolver<'_> {
         }
     }
 
-    fn via(
+    fn resolve_via(
         &mut self,
         written: &WrittenRelation<'_>,
         many: bool,
@@ -88,9 +90,9 @@ impl CatalogResolver<'_> {
     ) -> Option<Via> {
         let raw = written.raw;
         let via = match (&raw.by, &raw.key, &raw.embedded) {
-            (Some(by), None, None) => return self.via_call(written, by, capabilities),
-            (None, Some(field), None) => self.via_key(written, many, field, capabilities),
-            (None, None, Some(path)) => Some(Via::Embedded { path: self.data_path(&written.at.key("in"), path) }),
+            (Some(by), None, None) => return self.resolve_via_call(written, by, capabilities),
+            (None, Some(field), None) => self.resolve_via_key(written, many, field, capabilities),
+            (None, None, Some(path)) => Some(Via::Embedded { path: self.parse_data_path(&written.at.key("in"), path) }),
             _ => {
                 let message = format!(
                     "{}.{} needs exactly one of `by: capability`, `key: field` and `in: path`",
@@ -107,7 +109,7 @@ impl CatalogResolver<'_> {
         via
     }
 
-    fn via_call(
+    fn resolve_via_call(
         &mut self,
         written: &WrittenRelation<'_>,
         by: &str,
@@ -116,7 +118,7 @@ impl CatalogResolver<'_> {
         let WrittenRelation { at, name, parent, target, raw } = written;
         let is_query_of_target = |c: &&Capability| c.kind == Kind::Query && c.entity == *target;
         let Some(capability) = capabilities.get(by).filter(is_query_of_target) else {
-            // A query with a mistake of its own is reported already.
+            // If the query exists but has a mistake, the mistake is reported already.
             let is_broken = self.raw.capabilities.get(by).is_some_and(|c| c.query.as_deref() == Some(*target));
             if !is_broken {
                 let known =
@@ -137,7 +139,7 @@ impl CatalogResolver<'_> {
         }
         let mut fill = IndexMap::new();
         for param in capability.params.values() {
-            // `Some(None)` stands for the reference to the parent itself, as in `Via::Call`.
+            // `Some(None)` means a reference to the parent row, as in `Via::Call`.
             let source = match raw.with.get(&param.name) {
                 Some(field) => Some(Some(field.clone())),
                 None if param.kind == Type::Ref(parent.name.clone()) => Some(None),
@@ -155,7 +157,7 @@ impl CatalogResolver<'_> {
         Some(Via::Call { capability: capability.name.clone(), fill })
     }
 
-    fn via_key(
+    fn resolve_via_key(
         &mut self,
         written: &WrittenRelation<'_>,
         many: bool,
@@ -178,7 +180,7 @@ impl CatalogResolver<'_> {
             return None;
         }
         let is_get = |c: &Capability| c.kind == Kind::Get && c.entity == *target;
-        // A get with a mistake of its own is reported already.
+        // If the get exists but has a mistake, the mistake is reported already.
         let is_written_get = |c: &raw::Capability| c.get.as_deref() == Some(*target);
         if !capabilities.values().any(is_get) && !self.raw.capabilities.values().any(is_written_get) {
             let message = format!("{full_name}: {target} has no `get` to follow the key with");

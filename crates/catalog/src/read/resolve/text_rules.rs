@@ -1,5 +1,6 @@
 //! Rules for the texts of a catalog: names that a program can write, paths, header names, query names, content types.
-//! Invariant: a text that passes can be put into a program or a request without changing its structure.
+//! Invariant: a text that passes these rules can be part of a program or a request without changing the structure of
+//! the program or request.
 
 use base::similar_names;
 
@@ -8,13 +9,13 @@ use crate::codes;
 use crate::path::DataPath;
 use crate::read::spans::{YamlPath, YamlTarget};
 
-/// Words of the language that follow a `.`, so that no method or relation can have them as names.
-const POSTFIXES: [&str; 10] =
+/// The words that have a meaning after a `.` in a program. A method or relation cannot have such a name.
+const POSTFIX_WORDS: [&str; 10] =
     ["limit", "page_size", "sort", "filter", "aggregate", "group_by", "distinct", "first", "last", "singleton"];
-/// Words of the language that stand where an entity could, so that no entity can have them as names.
+/// The functions that a program calls like an entity, such as `wait(…)`. An entity cannot have such a name.
 const HOST_FUNCTIONS: [&str; 3] = ["page", "wait", "cancel"];
 
-/// Headers that the HTTP client or the credential sets, in lower case.
+/// The names, in lower case, of headers that the HTTP client or the credential sets.
 const RESERVED_HEADERS: [&str; 12] = [
     "host",
     "content-length",
@@ -30,13 +31,14 @@ const RESERVED_HEADERS: [&str; 12] = [
     "expect",
 ];
 
-/// Returns whether the client or the credential sets this header, so that no catalog may set it.
+/// Returns whether the HTTP client or the credential sets this header. A catalog must not set such a header.
 pub fn is_reserved_header(name: &str) -> bool {
     RESERVED_HEADERS.contains(&name.to_ascii_lowercase().as_str())
 }
 
 impl CatalogResolver<'_> {
-    /// Reports every name of the catalog that a program could not write, or could not tell from a word of the language.
+    /// Reports every name of the catalog that is invalid in a program, or that a program could not distinguish from a
+    /// word of the language.
     pub(super) fn check_names(&mut self) {
         let raw = self.raw;
         let entities = TOP.key("entities");
@@ -81,15 +83,16 @@ impl CatalogResolver<'_> {
         }
     }
 
-    /// Reports a name such as `limit`, because `.limit(…)` would never mean a method or a relation of that name.
+    /// Reports a name such as `limit`, because a program's `.limit(…)` always means the word of the language.
     pub(super) fn check_postfix_name(&mut self, at: &YamlPath<'_>, name: &str, what: &str) {
-        if POSTFIXES.contains(&name.replace('-', "_").as_str()) {
+        if POSTFIX_WORDS.contains(&name.replace('-', "_").as_str()) {
             let message = format!("`.{name}` is a word of the language, so it cannot be a {what}; choose another name");
             self.report(Mistake::new(codes::NAME, at.on_key(), message));
         }
     }
 
-    /// Reports a name that could end the header line, or that the client or the credential sets.
+    /// Reports an invalid header name, or a header that the HTTP client or the credential sets. An invalid name could
+    /// end the header line.
     pub(super) fn check_header_name(&mut self, at: &YamlPath<'_>, name: &str) {
         let lower = name.to_ascii_lowercase();
         let fix = match lower.as_str() {
@@ -103,7 +106,7 @@ impl CatalogResolver<'_> {
         self.report(Mistake::new(codes::MAPPING, at.on_key(), message));
     }
 
-    /// Reports a text that is not the name of a query parameter, and returns whether it is one.
+    /// Reports a text that is not the name of a query parameter. Returns whether the name is valid.
     pub(super) fn check_query_name(&mut self, target: YamlTarget, name: &str) -> bool {
         let is_valid = !name.is_empty() && name.chars().all(|c| !c.is_control() && !" &=#?{}".contains(c));
         if !is_valid {
@@ -123,8 +126,8 @@ impl CatalogResolver<'_> {
         }
     }
 
-    /// Parses a path into an answer, and reports one that is not valid.
-    pub(super) fn data_path(&mut self, at: &YamlPath<'_>, text: &str) -> DataPath {
+    /// Parses the path of a value inside an answer, and reports an invalid path.
+    pub(super) fn parse_data_path(&mut self, at: &YamlPath<'_>, text: &str) -> DataPath {
         let is_part = |part: &str| {
             let name = part.trim_end_matches("[]");
             !part.is_empty() && !name.contains(['[', ']']) && !name.chars().any(char::is_control)
@@ -137,7 +140,7 @@ impl CatalogResolver<'_> {
         DataPath::from(text.to_owned())
     }
 
-    /// Reports a name that is no field of the entity, and returns whether it is one.
+    /// Reports a name that is no field of the entity. Returns whether the name is a field.
     pub(super) fn check_field(&mut self, at: &YamlPath<'_>, entity: &crate::model::Entity, field: &str) -> bool {
         let exists = entity.fields.contains_key(field);
         if !exists {
@@ -154,7 +157,8 @@ fn capitalised(name: &str) -> String {
     chars.next().map(|c| c.to_ascii_uppercase()).into_iter().chain(chars).collect()
 }
 
-/// Returns whether a program can write the text as a name. A symbol of the ledger, such as `e1`, is none.
+/// Returns whether a program can write the text as a name. A text with the form of a symbol, such as `e1`, is not a
+/// name.
 fn is_name(text: &str) -> bool {
     let mut chars = text.chars();
     let starts_well = chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
@@ -163,7 +167,7 @@ fn is_name(text: &str) -> bool {
     starts_well && !is_symbol && chars.all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
 }
 
-/// Returns whether the text is the name of a secret or of a header.
+/// Returns whether the text is a valid name of a secret or a header.
 pub(super) fn is_token(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
 }
@@ -172,8 +176,8 @@ fn is_media_token(token: &str) -> bool {
     !token.is_empty() && token.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.+*".contains(&b))
 }
 
-/// Returns whether a path, apart from its holes, is sent as it is written. A client that had to encode or resolve the path
-/// would send another one.
+/// Returns whether an HTTP client sends the literal text of a path unchanged. A client would change a path that it
+/// has to encode or resolve.
 pub(super) fn is_path(path: &str) -> bool {
     let is_dot_segment =
         |s: &str| matches!(s.to_ascii_lowercase().as_str(), "." | ".." | "%2e" | "%2e%2e" | ".%2e" | "%2e.");

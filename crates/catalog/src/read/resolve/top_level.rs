@@ -1,6 +1,7 @@
-//! The top level of a catalog: its ids, origin, credential, headers, pace and failure flag, which hold for every call.
-//! Invariants: a credential is never sent in plain text, except to this machine. No header or parameter of the catalog takes
-//! the place of the credential.
+//! Resolves the top level of a catalog: the ids, origin, credential, headers, pace and failure flag, which apply to
+//! every call.
+//! Invariants: a credential is sent only over TLS or to this machine. No header or parameter of the catalog has the
+//! name of the credential's header or parameter.
 
 use base::{Auth, CatalogId, Origin};
 
@@ -11,15 +12,15 @@ use crate::model::Failure;
 use crate::read::spans::YamlPath;
 
 impl CatalogResolver<'_> {
-    /// Returns the id, if it is valid, and the valid aliases.
-    pub(super) fn ids(&mut self) -> (Option<CatalogId>, Vec<CatalogId>) {
+    /// Returns the catalog's id, or `None` if the id is invalid, and the valid aliases.
+    pub(super) fn resolve_ids(&mut self) -> (Option<CatalogId>, Vec<CatalogId>) {
         let raw = self.raw;
-        let id = self.catalog_id(&TOP.key("catalog"), &raw.catalog);
+        let id = self.parse_catalog_id(&TOP.key("catalog"), &raw.catalog);
         let mut aliases = Vec::new();
         for (n, alias) in raw.aliases.iter().enumerate() {
             let all = TOP.key("aliases");
             let at = all.item(n);
-            let Some(alias) = self.catalog_id(&at, alias) else { continue };
+            let Some(alias) = self.parse_catalog_id(&at, alias) else { continue };
             if id.as_ref() == Some(&alias) || aliases.contains(&alias) {
                 let message = format!("the alias `{alias}` is there twice, or is the catalog's own id; take it out");
                 self.report(Mistake::new(codes::NAME, at.on_value(), message));
@@ -29,14 +30,14 @@ impl CatalogResolver<'_> {
         (id, aliases)
     }
 
-    fn catalog_id(&mut self, at: &YamlPath<'_>, text: &str) -> Option<CatalogId> {
+    fn parse_catalog_id(&mut self, at: &YamlPath<'_>, text: &str) -> Option<CatalogId> {
         CatalogId::parse(text)
             .map_err(|error| self.report(Mistake::new(codes::NAME, at.on_value(), error.to_string())))
             .ok()
     }
 
-    /// Splits the origin from the base path after it. Returns `None` if one of them is not valid.
-    pub(super) fn origin(&mut self, text: &str) -> Option<(Origin, String)> {
+    /// Splits the text of `origin` into the origin and the base path. Returns `None` if one of them is invalid.
+    pub(super) fn resolve_origin(&mut self, text: &str) -> Option<(Origin, String)> {
         let at = TOP.key("origin");
         let after_scheme = text.find("://").map_or(0, |at| at + 3);
         let path_start = text[after_scheme..].find('/').map_or(text.len(), |at| after_scheme + at);
@@ -70,7 +71,7 @@ impl CatalogResolver<'_> {
             self.report(Mistake::new(codes::MAPPING, TOP.key("pace").on_key(), message).with_copy(copy));
         }
         let path_may_be_empty = !origin.is_some_and(|(_, path)| path.is_empty());
-        // The endpoint may be the base path itself.
+        // The GraphQL endpoint may be the base path itself, so its path may be empty if there is a base path.
         let is_endpoint =
             |path: &str| if path.is_empty() { path_may_be_empty } else { is_path(path) && !path.contains(['{', '}']) };
         if let Some(path) = raw.graphql.as_ref().filter(|path| !is_endpoint(path)) {
@@ -80,14 +81,14 @@ impl CatalogResolver<'_> {
             );
         }
         if let Some(auth) = &raw.auth {
-            self.auth(auth);
+            self.check_auth(auth);
             if let Some((origin, _)) = origin {
                 self.check_secure(&TOP.key("origin"), origin);
             }
         }
     }
 
-    /// Checks the headers that every request has.
+    /// Checks the headers that the catalog adds to every request.
     fn check_common_headers(&mut self) {
         let raw = self.raw;
         let all = TOP.key("headers");
@@ -104,8 +105,8 @@ impl CatalogResolver<'_> {
         }
     }
 
-    /// Reports a header that is also the credential's or one of `earlier` (in lower case). With two headers of one name, the
-    /// server would decide which one it reads.
+    /// Reports a header with the name of the credential's header or of a header in `earlier` (names in lower case).
+    /// If a request had two headers of one name, the server would decide which header it reads.
     pub(super) fn check_header_is_new(&mut self, at: &YamlPath<'_>, name: &str, earlier: &[String]) {
         let is_credential =
             matches!(&self.raw.auth, Some(Auth::Header { name: own, .. }) if own.eq_ignore_ascii_case(name));
@@ -115,8 +116,8 @@ impl CatalogResolver<'_> {
         }
     }
 
-    /// Checks the names and addresses of the credential. Secrets themselves are not in a catalog.
-    fn auth(&mut self, auth: &Auth) {
+    /// Checks the names and addresses of the credential. A catalog contains the names of secrets and no values.
+    fn check_auth(&mut self, auth: &Auth) {
         let top = TOP.key("auth");
         for secret in auth.secret_names() {
             if !is_token(secret) {
@@ -129,7 +130,7 @@ impl CatalogResolver<'_> {
             Auth::Header { name, prefix, .. } => {
                 let form = top.key("header");
                 let at = form.key("name");
-                // No other header of a catalog may be `Authorization`, but the credential may.
+                // Only the credential may be sent in the header `Authorization`.
                 if !name.eq_ignore_ascii_case("authorization") {
                     self.check_header_name(&at, name);
                 }
@@ -168,7 +169,7 @@ impl CatalogResolver<'_> {
         }
     }
 
-    pub(super) fn failure(&mut self) -> Option<Failure> {
+    pub(super) fn resolve_failure(&mut self) -> Option<Failure> {
         let raw = self.raw.failure.as_ref()?;
         let at = TOP.key("failure");
         for (key, path) in [("flag", &raw.flag), ("says", &raw.says)] {
@@ -178,8 +179,8 @@ impl CatalogResolver<'_> {
             }
         }
         Some(Failure {
-            flag: self.data_path(&at.key("flag"), &raw.flag),
-            message: self.data_path(&at.key("says"), &raw.says),
+            flag: self.parse_data_path(&at.key("flag"), &raw.flag),
+            message: self.parse_data_path(&at.key("says"), &raw.says),
         })
     }
 }

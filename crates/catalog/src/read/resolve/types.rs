@@ -1,6 +1,7 @@
-//! Types: declarations of fields, parameters and slots with the names of types looked up.
-//! Invariant: a named type is resolved at each use. A type that contains itself is refused, because a value of it would have
-//! no end.
+//! Resolves types: the declarations of fields, parameters and slots (members of object types), with the names of
+//! types looked up.
+//! Invariant: a named type is resolved at each use. A type that contains itself is refused, because its expansion
+//! would never end.
 
 use base::similar_names;
 use indexmap::IndexMap;
@@ -13,12 +14,12 @@ use crate::read::raw::{Declaration, FieldPath, SlotType, UnionShape};
 use crate::read::spans::YamlPath;
 use crate::types::{self, DateFormat, TextStyle, Type, Union, Wire};
 
-/// The largest number of slots in all types of a catalog, with named types expanded. Without a limit, a few types that each
-/// contain the next one twice would expand to millions.
-const MAX_SLOTS: usize = 200_000;
+/// The maximum number of slots in all types of a catalog, with named types expanded. Without a limit, a few types
+/// that each contain the next one twice would expand to millions.
+const MAX_EXPANDED_SLOTS: usize = 200_000;
 
 /// The names of the types that every catalog has.
-const BUILTIN: [&str; 15] = [
+const BUILTIN_TYPES: [&str; 15] = [
     "string",
     "markdown",
     "document",
@@ -37,38 +38,40 @@ const BUILTIN: [&str; 15] = [
 ];
 
 impl CatalogResolver<'_> {
-    /// Checks every type with a name, also those that are not used.
+    /// Checks every named type, including types that no field or parameter uses.
     pub(super) fn check_named_types(&mut self) {
         let raw = self.raw;
         let all = TOP.key("types");
         for (name, slot) in &raw.types {
             let at = all.key(name);
-            if BUILTIN.contains(&name.as_str()) {
+            if BUILTIN_TYPES.contains(&name.as_str()) {
                 let message = format!("`{name}` is a type already; choose another name");
                 self.report(Mistake::new(codes::NAME, at.on_key(), message));
             }
-            self.slot_type_in(&at, slot, &mut vec![name.clone()]);
+            self.resolve_type_within(&at, slot, &mut vec![name.clone()]);
         }
     }
 
-    fn slot_type(&mut self, at: &YamlPath<'_>, slot: &SlotType) -> Type {
-        self.slot_type_in(at, slot, &mut Vec::new())
+    fn resolve_type(&mut self, at: &YamlPath<'_>, slot: &SlotType) -> Type {
+        self.resolve_type_within(at, slot, &mut Vec::new())
     }
 
-    /// Resolves a type. `within` has the named types that are being resolved, outermost first.
-    fn slot_type_in(&mut self, at: &YamlPath<'_>, slot: &SlotType, within: &mut Vec<String>) -> Type {
+    /// Resolves a type. `within` has the names of the enclosing named types, the outermost first, so that a type that
+    /// contains itself is detected.
+    fn resolve_type_within(&mut self, at: &YamlPath<'_>, slot: &SlotType, within: &mut Vec<String>) -> Type {
         self.slot_count += 1;
-        if self.slot_count > MAX_SLOTS {
-            // One report is enough, since every further slot is over the limit too.
-            if self.slot_count == MAX_SLOTS + 1 {
-                let message = format!("the types here unfold to more than {MAX_SLOTS} slots; make some of them `json`");
+        if self.slot_count > MAX_EXPANDED_SLOTS {
+            // Only the first slot over the limit is reported, because every later slot is over the limit too.
+            if self.slot_count == MAX_EXPANDED_SLOTS + 1 {
+                let message =
+                    format!("the types here unfold to more than {MAX_EXPANDED_SLOTS} slots; make some of them `json`");
                 self.report(Mistake::new(codes::NAME, at.on_key(), message));
             }
             return Type::Json;
         }
         match slot {
-            SlotType::Named(name) => self.named_type(at, name, within),
-            SlotType::Array(item) => Type::Array(Box::new(self.slot_type_in(&at.key("array"), item, within))),
+            SlotType::Named(name) => self.resolve_named_type(at, name, within),
+            SlotType::Array(item) => Type::Array(Box::new(self.resolve_type_within(&at.key("array"), item, within))),
             SlotType::Select(choices) => {
                 self.check_choices(&at.key("select"), choices);
                 Type::Select(choices.clone())
@@ -77,8 +80,8 @@ impl CatalogResolver<'_> {
                 self.check_choices(&at.key("multi_select"), choices);
                 Type::MultiSelect(choices.clone())
             }
-            SlotType::Object(slots) => Type::Object(self.slots(&at.key("object"), slots, within)),
-            SlotType::Union(union) => self.union(&at.key("union"), union, within),
+            SlotType::Object(slots) => Type::Object(self.resolve_slots(&at.key("object"), slots, within)),
+            SlotType::Union(union) => self.resolve_union(&at.key("union"), union, within),
             SlotType::Ref(entity) => {
                 self.check_entity_name(&at.key("ref"), entity);
                 Type::Ref(entity.clone())
@@ -86,7 +89,7 @@ impl CatalogResolver<'_> {
         }
     }
 
-    fn union(&mut self, at: &YamlPath<'_>, union: &UnionShape, within: &mut Vec<String>) -> Type {
+    fn resolve_union(&mut self, at: &YamlPath<'_>, union: &UnionShape, within: &mut Vec<String>) -> Type {
         let UnionShape { tag, nest, arms } = union;
         if arms.is_empty() || (tag.is_none() && !nest) || tag.as_ref().is_some_and(String::is_empty) {
             let message = "a union has arms, and `tag: KEY`, `nest: true` or both to tell them apart";
@@ -100,12 +103,12 @@ impl CatalogResolver<'_> {
                 let message = format!("the arm `{name}` has a slot `{tag}`, which is the tag; take it out");
                 self.report(Mistake::new(codes::SHAPE, arm.key(tag).on_key(), message));
             }
-            resolved_arms.insert(name.clone(), self.slots(&arm, slots, within));
+            resolved_arms.insert(name.clone(), self.resolve_slots(&arm, slots, within));
         }
         Type::Union(Union { tag: tag.clone(), nest: *nest, arms: resolved_arms })
     }
 
-    fn slots(
+    fn resolve_slots(
         &mut self,
         at: &YamlPath<'_>,
         slots: &IndexMap<String, Declaration>,
@@ -120,7 +123,7 @@ impl CatalogResolver<'_> {
                 let message = format!("`{name}` is a slot inside a value: it has a type, `required` and `about`");
                 self.report(Mistake::new(codes::SHAPE, slot_at.on_key(), message));
             }
-            let kind = self.slot_type_in(&type_at(&slot_at, &slot.kind), &slot.kind, within);
+            let kind = self.resolve_type_within(&path_of_type(&slot_at, &slot.kind), &slot.kind, within);
             resolved.insert(name.clone(), types::ObjectSlot { kind, required: slot.required });
         }
         resolved
@@ -141,7 +144,7 @@ impl CatalogResolver<'_> {
         }
     }
 
-    fn named_type(&mut self, at: &YamlPath<'_>, name: &str, within: &mut Vec<String>) -> Type {
+    fn resolve_named_type(&mut self, at: &YamlPath<'_>, name: &str, within: &mut Vec<String>) -> Type {
         match name {
             "string" => Type::String(TextStyle::Short),
             "markdown" => Type::String(TextStyle::Markdown),
@@ -163,20 +166,20 @@ impl CatalogResolver<'_> {
                 self.report(Mistake::new(codes::NAME, at.on_value(), message));
                 Type::Json
             }
-            other => self.catalog_type(at, other, within),
+            other => self.resolve_catalog_type(at, other, within),
         }
     }
 
-    /// Resolves the name of a type from `types`.
-    fn catalog_type(&mut self, at: &YamlPath<'_>, name: &str, within: &mut Vec<String>) -> Type {
+    /// Resolves the name of a type that the catalog defines under `types`.
+    fn resolve_catalog_type(&mut self, at: &YamlPath<'_>, name: &str, within: &mut Vec<String>) -> Type {
         let raw = self.raw;
         if let Some(named) = raw.types.get(name) {
             within.push(name.to_owned());
-            let kind = self.slot_type_in(&TOP.key("types").key(name), named, within);
+            let kind = self.resolve_type_within(&TOP.key("types").key(name), named, within);
             within.pop();
             return kind;
         }
-        let known = BUILTIN.into_iter().chain(raw.types.keys().map(String::as_str));
+        let known = BUILTIN_TYPES.into_iter().chain(raw.types.keys().map(String::as_str));
         let alternatives = similar_names(name, known);
         let message = if raw.entities.contains_key(name) {
             format!("no type `{name}`; to refer to the entity write `{{ref: {name}}}`")
@@ -188,8 +191,8 @@ impl CatalogResolver<'_> {
     }
 
     /// Resolves the declaration of a field.
-    pub(super) fn field(&mut self, at: &YamlPath<'_>, name: &str, slot: &Declaration) -> Field {
-        let kind = self.slot_type(&type_at(at, &slot.kind), &slot.kind);
+    pub(super) fn resolve_field(&mut self, at: &YamlPath<'_>, name: &str, slot: &Declaration) -> Field {
+        let kind = self.resolve_type(&path_of_type(at, &slot.kind), &slot.kind);
         if slot.required || slot.role.is_some() || slot.list.is_some() {
             let message = format!("`{name}` is a field: `required`, `role` and `list` belong to parameters");
             self.report(Mistake::new(codes::SHAPE, at.on_key(), message));
@@ -197,7 +200,7 @@ impl CatalogResolver<'_> {
         self.check_wire(at, name, slot, &kind);
         let source = match (&slot.path, &slot.header) {
             (None, None) => FieldSource::Paths(vec![name.to_owned().into()]),
-            (Some(path), None) => self.source(&at.key("path"), path, &kind),
+            (Some(path), None) => self.resolve_source(&at.key("path"), path, &kind),
             (None, Some(header)) => {
                 self.check_answer_header(&at.key("header"), header);
                 FieldSource::Header(header.to_ascii_lowercase())
@@ -225,11 +228,11 @@ impl CatalogResolver<'_> {
         }
     }
 
-    fn source(&mut self, at: &YamlPath<'_>, path: &FieldPath, kind: &Type) -> FieldSource {
+    fn resolve_source(&mut self, at: &YamlPath<'_>, path: &FieldPath, kind: &Type) -> FieldSource {
         match path {
-            FieldPath::One(path) => FieldSource::Paths(vec![self.data_path(at, path)]),
+            FieldPath::One(path) => FieldSource::Paths(vec![self.parse_data_path(at, path)]),
             FieldPath::Several(paths) => FieldSource::Paths(
-                paths.iter().enumerate().map(|(n, path)| self.data_path(&at.item(n), path)).collect(),
+                paths.iter().enumerate().map(|(n, path)| self.parse_data_path(&at.item(n), path)).collect(),
             ),
             FieldPath::Parts(parts) => {
                 if !matches!(kind, Type::Ref(_)) {
@@ -237,13 +240,14 @@ impl CatalogResolver<'_> {
                     self.report(Mistake::new(codes::SHAPE, at.on_key(), message));
                 }
                 let resolve_part =
-                    |(part, path): (&String, &String)| (part.clone(), self.data_path(&at.key(part), path));
+                    |(part, path): (&String, &String)| (part.clone(), self.parse_data_path(&at.key(part), path));
                 FieldSource::Parts(parts.iter().map(resolve_part).collect())
             }
         }
     }
 
-    /// Checks that a reference with a path for each part has exactly the parts of its entity's key.
+    /// Checks each reference field that has a path for each part of a key: the parts must be exactly the parts of the
+    /// target entity's key.
     pub(super) fn check_reference_parts(&mut self, entities: &IndexMap<String, Entity>) {
         for (name, entity) in entities {
             for field in entity.fields.values() {
@@ -272,8 +276,8 @@ impl CatalogResolver<'_> {
     }
 
     /// Resolves the declaration of a parameter.
-    pub(super) fn param(&mut self, at: &YamlPath<'_>, name: &str, slot: &Declaration) -> Param {
-        let kind = self.slot_type(&type_at(at, &slot.kind), &slot.kind);
+    pub(super) fn resolve_param(&mut self, at: &YamlPath<'_>, name: &str, slot: &Declaration) -> Param {
+        let kind = self.resolve_type(&path_of_type(at, &slot.kind), &slot.kind);
         if slot.path.is_some() || slot.header.is_some() || slot.show.is_some() {
             let message = format!("`{name}` is a parameter: `path`, `header` and `show` belong to fields");
             self.report(Mistake::new(codes::SHAPE, at.on_key(), message));
@@ -308,8 +312,9 @@ impl CatalogResolver<'_> {
     }
 }
 
-/// Returns the path at which a declaration says its type: at `type` in the long form, at itself in the short form.
-fn type_at<'q>(at: &'q YamlPath<'q>, kind: &SlotType) -> YamlPath<'q> {
-    // In the short form there is no key `type`. The span of a path to a missing key is that of the scalar above it, as wanted.
+/// Returns the path of the type in a declaration, for the positions of mistakes.
+fn path_of_type<'q>(at: &'q YamlPath<'q>, kind: &SlotType) -> YamlPath<'q> {
+    // The short form has no key `type`. The span of a path to a missing key is the span of the scalar above, which is
+    // the name of the type.
     if matches!(kind, SlotType::Named(_)) { at.key("type") } else { *at }
 }

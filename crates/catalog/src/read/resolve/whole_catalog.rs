@@ -1,6 +1,6 @@
 //! Checks over the whole catalog: ambiguous capabilities, entities that nothing reads, and keys that refer to themselves.
-//! Invariants: what a program writes means one capability. Each entity of a valid catalog can be read, or has an action that
-//! needs no instance, and its key can be written down.
+//! Invariants: each expression of a program means one capability. Each entity of a valid catalog can be read, or has
+//! an action that needs no instance. No key refers to itself.
 
 use std::collections::{HashMap, HashSet};
 
@@ -109,12 +109,14 @@ impl CatalogResolver<'_> {
         let embedded = relations.filter(|r| matches!(r.via, Via::Embedded { .. })).map(|r| r.target.as_str());
         let read = capabilities.values().filter(|c| c.kind.is_read()).map(|c| c.entity.as_str());
         let returned = capabilities.values().filter(|c| c.gives_rows()).map(|c| c.returns.as_str());
-        // An action without an instance needs no row. Its entity is only the name under which a program finds it.
+        // An action without an instance needs no row. The entity of such an action is only the name before
+        // `.method(…)`.
         let has_no_instance = |c: &&Capability| c.kind == Kind::Action && c.anchor.is_empty();
         let called = capabilities.values().filter(has_no_instance).map(|c| c.entity.as_str());
         let mut reached: HashSet<&str> = embedded.chain(read).chain(returned).chain(called).collect();
-        // A capability or a relation with a mistake of its own was meant to read something, so its entity counts as read. If
-        // that entity is not known, nothing is reported, because it could be any of them.
+        // A capability or relation with a mistake is missing in `capabilities` and `entities`, but the author
+        // intended it to read its entity, so this entity counts as read. If the name of the entity is wrong too, it
+        // could be any entity, so no entity is reported.
         for (name, raw) in &self.raw.capabilities {
             if !capabilities.contains_key(name) {
                 let intended =
@@ -143,7 +145,8 @@ impl CatalogResolver<'_> {
         }
     }
 
-    /// Reports entities whose key refers to the entity itself, directly or through other keys. Such a key has no end.
+    /// Reports entities whose key refers to the entity itself, directly or through the keys of other entities.
+    /// Writing down such a key would never end.
     fn check_key_cycles(&mut self, entities: &IndexMap<String, Entity>) {
         let referred_by_key = |name: &str| -> Vec<&str> {
             let Some(entity) = entities.get(name) else {

@@ -1,6 +1,8 @@
-//! Tests of the shipped catalogs and those of `tests/catalogs`: each is valid, and each capability has a recorded case.
-//! Invariant: these tests fail for a capability without a recorded answer, a field that no answer fills, a catalog with pages
-//! of which no case requests a second one, and a catalog without a case with a hostile value.
+//! Tests of the shipped catalogs and those of `tests/catalogs`: each catalog is valid, and each capability has a
+//! recorded case.
+//! Invariant: these tests fail for a capability without a recorded answer, for a field without a value in any
+//! recorded answer, for a catalog with pages whose cases request no second page, and for a catalog without a case
+//! with a hostile value.
 
 mod recorded;
 
@@ -11,18 +13,20 @@ use recorded::Recorded;
 use serde_json::Value;
 use testkit::golden::Case;
 
-const FOLDERS: [&str; 2] = ["../../catalogs", "../../tests/catalogs"];
-const CASES: [&str; 2] = ["../../catalogs/cases", "../../tests/catalogs"];
+const CATALOG_FOLDERS: [&str; 2] = ["../../catalogs", "../../tests/catalogs"];
+const CASE_FOLDERS: [&str; 2] = ["../../catalogs/cases", "../../tests/catalogs"];
 
-/// A value that would change the address if it were put there without encoding.
-const HOSTILE: &str = "../x?y#z";
+/// A value that would change the address of a request if it were inserted without encoding.
+const HOSTILE_VALUE: &str = "../x?y#z";
 
-/// The catalog and name of each field that no recorded answer fills. A comment beside it gives the reason.
+/// The fields that need no value in a recorded answer, as catalog and field name. A comment beside each entry gives
+/// the reason.
 const NEVER_FILLED: &[(&str, &str)] = &[];
 
-/// Returns the catalogs by the ids in the names of their files.
-fn shipped() -> BTreeMap<String, Catalog> {
-    let files = FOLDERS.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap()).map(|entry| entry.unwrap().path());
+/// Reads all catalogs. The key of each catalog is its file name without `.yaml`.
+fn read_catalogs() -> BTreeMap<String, Catalog> {
+    let files =
+        CATALOG_FOLDERS.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap()).map(|entry| entry.unwrap().path());
     let catalogs = files.filter(|path| path.extension().is_some_and(|e| e == "yaml")).map(|path| {
         let stem = path.file_stem().unwrap().to_string_lossy().into_owned();
         let text = std::fs::read_to_string(&path).unwrap();
@@ -39,7 +43,7 @@ fn catalog_of<'c>(catalogs: &'c BTreeMap<String, Catalog>, case: &Case) -> &'c C
 
 #[test]
 fn every_shipped_catalog_is_valid_and_named_by_its_file() {
-    let catalogs = shipped();
+    let catalogs = read_catalogs();
     assert!(!catalogs.is_empty());
     for (stem, catalog) in &catalogs {
         assert_eq!(catalog.id.as_str(), stem);
@@ -55,9 +59,9 @@ fn every_shipped_catalog_is_valid_and_named_by_its_file() {
 
 #[test]
 fn golden_recorded_cases() {
-    let catalogs = shipped();
-    for folder in CASES {
-        testkit::golden::run(folder, |case| Recorded::read(catalog_of(&catalogs, case), case).shown());
+    let catalogs = read_catalogs();
+    for folder in CASE_FOLDERS {
+        testkit::golden::run(folder, |case| Recorded::read(catalog_of(&catalogs, case), case).render());
     }
 }
 
@@ -73,19 +77,19 @@ struct CaseCoverage {
     has_hostile_value: bool,
 }
 
-fn coverage(catalogs: &BTreeMap<String, Catalog>) -> BTreeMap<String, CaseCoverage> {
+fn measure_coverage(catalogs: &BTreeMap<String, Catalog>) -> BTreeMap<String, CaseCoverage> {
     let mut all: BTreeMap<String, CaseCoverage> =
         catalogs.keys().map(|id| (id.clone(), CaseCoverage::default())).collect();
-    for case in CASES.iter().flat_map(testkit::golden::cases) {
+    for case in CASE_FOLDERS.iter().flat_map(testkit::golden::cases) {
         let catalog = catalog_of(catalogs, &case);
         let recorded = Recorded::read(catalog, &case);
         let Some(coverage) = all.get_mut(catalog.id.as_str()) else { continue };
         let name = &recorded.capability.name;
-        coverage.has_hostile_value |= case.input.contains(HOSTILE);
+        coverage.has_hostile_value |= case.input.contains(HOSTILE_VALUE);
         if recorded.response.is_some() {
             coverage.answered.insert(name.clone());
         }
-        if recorded.shown().contains("\nnext ") {
+        if recorded.render().contains("\nnext ") {
             coverage.with_next_page.insert(name.clone());
         }
         recorded
@@ -109,8 +113,8 @@ fn note_filled(catalog: &Catalog, entity: &str, row: &Row, filled: &mut BTreeSet
 
 #[test]
 fn every_capability_has_a_recorded_answer() {
-    let catalogs = shipped();
-    let coverage = coverage(&catalogs);
+    let catalogs = read_catalogs();
+    let coverage = measure_coverage(&catalogs);
     let lacking: Vec<String> = catalogs
         .iter()
         .flat_map(|(id, c)| c.capabilities.keys().map(move |name| (id, name)))
@@ -122,8 +126,8 @@ fn every_capability_has_a_recorded_answer() {
 
 #[test]
 fn every_field_is_filled_by_some_answer() {
-    let catalogs = shipped();
-    let coverage = coverage(&catalogs);
+    let catalogs = read_catalogs();
+    let coverage = measure_coverage(&catalogs);
     let mut lacking = Vec::new();
     for (id, catalog) in &catalogs {
         let fields = catalog.entities.values().flat_map(|e| e.fields.keys().map(move |f| format!("{}.{f}", e.name)));
@@ -136,11 +140,11 @@ fn every_field_is_filled_by_some_answer() {
 
 #[test]
 fn every_catalog_has_a_next_page_if_it_has_pages_and_a_hostile_value() {
-    let catalogs = shipped();
-    let coverage = coverage(&catalogs);
+    let catalogs = read_catalogs();
+    let coverage = measure_coverage(&catalogs);
     for (id, catalog) in &catalogs {
         let pages = catalog.capabilities.values().any(|c| c.paging.is_some() && c.rows.form != RowForm::Nothing);
         assert!(!pages || !coverage[id].with_next_page.is_empty(), "{id}: no case asks for a second page");
-        assert!(coverage[id].has_hostile_value, "{id}: no case has the value `{HOSTILE}`");
+        assert!(coverage[id].has_hostile_value, "{id}: no case has the value `{HOSTILE_VALUE}`");
     }
 }

@@ -1,4 +1,5 @@
-//! A recorded case: a call and its recorded answer, and the request and the rows that the catalog makes of them, as text.
+//! Recorded cases: reads a call with its recorded answer, and renders the request and the rows that the catalog
+//! makes, as text.
 //!
 //! ```text
 //! ticket_list {"state": "open"}            the capability and its arguments
@@ -7,9 +8,11 @@
 //!
 //! {"data": [{"project": "OPS", "number": 7}]}
 //! ```
-//! A case without an answer is only about the request. `#! size = 2` requests pages of two rows, and `#! fields = id lines`
-//! only these fields. A page that has a next one shows the request for it.
-//! Invariant: the arguments are checked like those of a program, so each case shows a request that a program can make.
+//! A case without an answer shows only the request. `#! size = 2` requests pages of two rows, and
+//! `#! fields = id lines` requests only these fields. If the answer has a next page, the case shows the request for
+//! the next page.
+//! Invariant: the arguments of a case are checked like the arguments of a program, so each case shows a request that
+//! a program can make.
 
 use base::{Auth, Payload, Request, Response};
 use catalog::{
@@ -18,7 +21,7 @@ use catalog::{
 };
 use serde_json::Value;
 
-/// The idempotency key of each write.
+/// The idempotency key that every write of the cases sends.
 const IDEMPOTENCY_KEY: &str = "once-1";
 
 /// A parsed case.
@@ -28,7 +31,7 @@ pub struct Recorded<'a> {
     args: Args,
     /// The first page, if the capability has pages.
     page: Option<PageRequest>,
-    /// The needed fields, or `None` for all.
+    /// The names of the requested fields, or `None` for all fields.
     fields: Option<Vec<String>>,
     /// The recorded answer, if the case has one.
     pub response: Option<Response>,
@@ -45,31 +48,31 @@ impl<'a> Recorded<'a> {
         let size = case.attribute("size").map_or(most, |size| size.parse().unwrap());
         let page = capability.paging.is_some().then_some(PageRequest { at: PagePosition::First, size });
         let fields = case.attribute("fields").map(|names| names.split(' ').map(str::to_owned).collect());
-        Self { catalog, capability, args, page, fields, response: response(answer) }
+        Self { catalog, capability, args, page, fields, response: parse_response(answer) }
     }
 
-    /// Returns the expectation of the case: the request, the rows, and the request for the next page.
-    pub fn shown(&self) -> String {
-        let mut out = match self.request(self.page.as_ref()) {
-            Ok(request) => shown_request(&request),
+    /// Renders the expectation of the case: the request, the rows, and the request for the next page.
+    pub fn render(&self) -> String {
+        let mut out = match self.bind_request(self.page.as_ref()) {
+            Ok(request) => render_request(&request),
             Err(refused) => return format!("refused: {refused}"),
         };
-        match self.decoded() {
+        match self.decode_answer() {
             None => {}
             Some(Err(error)) => out.push(format!("error: {error}")),
             Some(Ok(decoded)) => {
                 out.extend(decoded.rows.iter().map(|row| format!("row {}", Value::Object(row.clone()))));
-                out.extend(self.shown_next_page(&decoded.next));
+                out.extend(self.render_next_page(&decoded.next));
             }
         }
         out.join("\n")
     }
 
     pub fn rows(&self) -> Vec<Row> {
-        self.decoded().and_then(Result::ok).map(|decoded| decoded.rows).unwrap_or_default()
+        self.decode_answer().and_then(Result::ok).map(|decoded| decoded.rows).unwrap_or_default()
     }
 
-    fn request(&self, page: Option<&PageRequest>) -> Result<Request, catalog::BindError> {
+    fn bind_request(&self, page: Option<&PageRequest>) -> Result<Request, catalog::BindError> {
         let idempotency_key = (!self.capability.kind.is_read()).then_some(IDEMPOTENCY_KEY);
         bind(
             self.catalog,
@@ -78,7 +81,7 @@ impl<'a> Recorded<'a> {
         )
     }
 
-    fn decoded(&self) -> Option<Result<Decoded, catalog::DecodeError>> {
+    fn decode_answer(&self) -> Option<Result<Decoded, catalog::DecodeError>> {
         let response = self.response.as_ref()?;
         let requested = self.page.as_ref().map(|page| RequestedPage { page, rows_before: 0 });
         Some(catalog::decode(
@@ -88,15 +91,15 @@ impl<'a> Recorded<'a> {
         ))
     }
 
-    fn shown_next_page(&self, next: &NextPage) -> Vec<String> {
+    fn render_next_page(&self, next: &NextPage) -> Vec<String> {
         let Some(first) = &self.page else { return Vec::new() };
         match next {
             NextPage::End => vec!["end".to_owned()],
             NextPage::Lost => vec!["lost".to_owned()],
             NextPage::At(at) => {
-                let request = self.request(Some(&PageRequest { at: at.clone(), size: first.size })).unwrap();
-                let carried = request.body.as_ref().map(|body| format!("next {}", shown_body(body)));
-                std::iter::once(format!("next {}", shown_line(&request))).chain(carried).collect()
+                let request = self.bind_request(Some(&PageRequest { at: at.clone(), size: first.size })).unwrap();
+                let carried = request.body.as_ref().map(|body| format!("next {}", render_body(body)));
+                std::iter::once(format!("next {}", render_request_line(&request))).chain(carried).collect()
             }
         }
     }
@@ -129,7 +132,7 @@ fn check_value(catalog: &Catalog, kind: &Type, value: &Value, name: &str) {
     }
 }
 
-fn response(text: &str) -> Option<Response> {
+fn parse_response(text: &str) -> Option<Response> {
     let (head, body) = text.split_once("\n\n").unwrap_or((text, ""));
     let mut lines = head.lines();
     let status = lines.next()?.trim().parse().unwrap_or_else(|_| panic!("an answer starts with its status"));
@@ -140,26 +143,26 @@ fn response(text: &str) -> Option<Response> {
     Some(Response { status, headers: lines.map(header).collect(), body: body.trim().as_bytes().to_vec() })
 }
 
-fn shown_request(request: &Request) -> Vec<String> {
-    let mut out = vec![shown_line(request)];
-    out.extend(request.auth.as_ref().map(shown_auth));
+fn render_request(request: &Request) -> Vec<String> {
+    let mut out = vec![render_request_line(request)];
+    out.extend(request.auth.as_ref().map(render_auth));
     out.extend(request.headers.iter().map(|(name, value)| format!("{}: {value}", name.to_ascii_lowercase())));
-    out.extend(request.body.as_ref().map(shown_body));
+    out.extend(request.body.as_ref().map(render_body));
     out
 }
 
-fn shown_line(request: &Request) -> String {
-    let query = encoded(&request.query);
+fn render_request_line(request: &Request) -> String {
+    let query = encode_pairs(&request.query);
     let mark = if query.is_empty() { "" } else { "?" };
     format!("{} {}{}{mark}{query}", request.method.as_str(), request.origin, request.path)
 }
 
-/// Returns the pairs as `upstream` encodes them in a request.
-fn encoded(pairs: &[(String, String)]) -> String {
+/// Encodes query or form pairs as the crate `upstream` encodes them in a request.
+fn encode_pairs(pairs: &[(String, String)]) -> String {
     url::form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish().replace('+', "%20")
 }
 
-fn shown_auth(auth: &Auth) -> String {
+fn render_auth(auth: &Auth) -> String {
     match auth {
         Auth::Bearer(secret) => format!("authorization: Bearer ${secret}"),
         Auth::Header { name, secret, prefix } => {
@@ -172,11 +175,11 @@ fn shown_auth(auth: &Auth) -> String {
     }
 }
 
-fn shown_body(body: &Payload) -> String {
+fn render_body(body: &Payload) -> String {
     match body {
         Payload::Json { value, content_type: None } => format!("json {value}"),
         Payload::Json { value, content_type: Some(kind) } => format!("json ({kind}) {value}"),
-        Payload::Form(pairs) => format!("form {}", encoded(pairs)),
+        Payload::Form(pairs) => format!("form {}", encode_pairs(pairs)),
         Payload::Multipart(parts) => {
             let part = |p: &base::FormPart| {
                 let file = p.file_name.as_ref().map(|name| format!(" as {name}")).unwrap_or_default();

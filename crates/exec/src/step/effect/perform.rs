@@ -4,7 +4,7 @@
 
 use base::{Digest, Response};
 use catalog::{Args, BindInput, DecodeError, Row, Transport, bind};
-use ports::receipts::{EffectId, Intent, Receipt, Resolved, State};
+use ports::receipts::{EffectId, EffectIntent, Receipt, Resolved, State};
 use ports::upstream::Call;
 use serde_json::{Value, json};
 
@@ -50,7 +50,7 @@ pub async fn perform(effect_step: &EffectStep<'_>, row: usize, args: &Args) -> E
     if let Err(error) = effect_step.reads.allowance.count_call(ctx, catalog, Counted::ByPlan) {
         return error.into();
     }
-    let intent = Intent {
+    let intent = EffectIntent {
         id,
         catalog: catalog.id.clone(),
         capability: capability.name.clone(),
