@@ -1,4 +1,4 @@
-//! The parsed path of an operation. A placeholder is a placeholder in a path, such as `{id}`.
+//! The parsed path of an operation. A placeholder is the part of a path that a parameter fills, such as `{id}`.
 //! The pieces are the text and the placeholders that are sent; the steps are the words and placeholders that show which entity
 //! the path belongs to.
 //! Invariant: the joined pieces are the original path. The steps omit decoration (`.json`, `()`).
@@ -9,7 +9,7 @@ use crate::names;
 #[derive(Debug, Clone, PartialEq)]
 pub enum PathPiece {
     Text(String),
-    /// The index of a placeholder.
+    /// The index of the placeholder in `OperationPath::placeholders`.
     Placeholder(usize),
 }
 
@@ -17,11 +17,11 @@ pub enum PathPiece {
 #[derive(Debug, Clone, PartialEq)]
 pub enum PathStep {
     Word(String),
-    /// The index of a placeholder.
+    /// The index of the placeholder in `OperationPath::placeholders`.
     Placeholder(usize),
 }
 
-/// A parameter of the path.
+/// A placeholder of the path, with the path parameter that fills it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PathPlaceholder {
     /// The name of the path parameter in the specification.

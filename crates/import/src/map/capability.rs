@@ -167,7 +167,7 @@ impl<'a> Mapper<'_, 'a> {
 
         let CapabilityBuilder { mut capability, query, .. } = builder;
         let query = if query.is_empty() { String::new() } else { format!("?{}", query.join("&")) };
-        let template = path.template(&plan.placeholders);
+        let template = path.template(&plan.placeholder_names);
         capability.raw.http = Some(format!("{} {path_prefix}{template}{query}", op.verb.word()));
         capability.raw.paging = paging.map(|paging| paging.paging);
         capability.set_rows(plan.rows.clone());
@@ -203,7 +203,7 @@ impl<'a> Mapper<'_, 'a> {
     /// Returns the verb of a planned capability. The verb of a list below another entity contains that entity's name:
     /// `list_of_project`.
     fn verb_with_scope(&self, plan: &PlannedCapability) -> String {
-        let Some(last) = plan.placeholders.len().checked_sub(1) else { return plan.verb.clone() };
+        let Some(last) = plan.placeholder_names.len().checked_sub(1) else { return plan.verb.clone() };
         if !matches!(plan.kind, Kind::Query | Kind::Search) {
             return plan.verb.clone();
         }
@@ -240,7 +240,7 @@ impl<'a> Mapper<'_, 'a> {
         if is_filled_from_key {
             builder.taken.extend(key.iter().map(|part| part.name.clone()));
         }
-        for (at, placeholder) in plan.placeholders.iter().enumerate() {
+        for (at, placeholder) in plan.placeholder_names.iter().enumerate() {
             if is_filled_from_key && key.iter().any(|part| part.name == *placeholder) {
                 continue;
             }

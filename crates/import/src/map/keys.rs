@@ -166,7 +166,7 @@ impl<'a> Mapper<'_, 'a> {
     ) -> Option<RowProperty<'a>> {
         let parent = (1..home.len()).rev().find_map(|end| self.entity_by_home.get(&home[..end].join("/")))?;
         let parent = &self.entities[*parent];
-        let placeholders = parent.home_placeholders();
+        let placeholders = parent.count_home_placeholders();
         if placeholder >= placeholders || placeholders != parent.key.len() {
             return None;
         }

@@ -156,7 +156,7 @@ struct MappedEntity<'a> {
 
 impl MappedEntity<'_> {
     /// Returns the number of placeholders in the entity's home.
-    fn home_placeholders(&self) -> usize {
+    fn count_home_placeholders(&self) -> usize {
         self.home.iter().flatten().filter(|key| *key == "{}").count()
     }
 }
@@ -168,7 +168,7 @@ struct PlannedCapability {
     kind: Kind,
     verb: String,
     /// The names that fill the placeholders of the path: parameters or key parts.
-    placeholders: Vec<String>,
+    placeholder_names: Vec<String>,
     /// Whether the capability is called on a row. The row's key then fills the placeholders of the path.
     on_row: bool,
     /// Query parameters that take a key part: the name of the parameter and the name of the key part.
@@ -189,13 +189,13 @@ struct PlannedCapability {
 }
 
 impl PlannedCapability {
-    fn new(endpoint: usize, entity: usize, kind: Kind, verb: &str, placeholders: Vec<String>) -> Self {
+    fn new(endpoint: usize, entity: usize, kind: Kind, verb: &str, placeholder_names: Vec<String>) -> Self {
         Self {
             endpoint,
             entity,
             kind,
             verb: verb.to_owned(),
-            placeholders,
+            placeholder_names,
             on_row: false,
             key_params: Vec::new(),
             rows: None,

@@ -32,12 +32,12 @@ impl Mapper<'_, '_> {
         entity: &mut DraftEntity,
     ) {
         let key = &self.entities[parent].key;
-        if plan.placeholders.len() < key.len() {
+        if plan.placeholder_names.len() < key.len() {
             return;
         }
         // The path starts with the parent's path, so its first placeholders are the parent's key.
         let filled: HashMap<&str, &str> = plan
-            .placeholders
+            .placeholder_names
             .iter()
             .zip(key)
             .map(|(placeholder, part)| (placeholder.as_str(), part.name.as_str()))
@@ -49,7 +49,7 @@ impl Mapper<'_, '_> {
         let last_word = names::snake_case(self.endpoints[plan.endpoint].path.last_word());
         let Some(name) = free_name(entity, &[last_word, plural_name(list)]) else { return };
         // A catalog fills parameters with the name of a parent field by default, so only different names are written.
-        let with = plan.placeholders.iter().zip(key).filter(|(placeholder, part)| **placeholder != part.name);
+        let with = plan.placeholder_names.iter().zip(key).filter(|(placeholder, part)| **placeholder != part.name);
         let with = with.map(|(placeholder, part)| (placeholder.clone(), part.name.clone())).collect();
         entity.raw.relations.insert(name, relation(list, with));
     }
@@ -82,12 +82,12 @@ impl Mapper<'_, '_> {
         let keys = &self.endpoints[plan.endpoint].path.keys;
         let parent = (1..keys.len()).rev().find_map(|end| self.entity_by_home.get(&keys[..end].join("/"))).copied()?;
         let entity = &self.entities[parent];
-        (entity.home_placeholders() > 0 && entity.home_placeholders() == entity.key.len()).then_some(parent)
+        (entity.count_home_placeholders() > 0 && entity.count_home_placeholders() == entity.key.len()).then_some(parent)
     }
 
     /// Returns the entity whose name is the name of the path's only placeholder: `namespace` identifies a `Namespace`.
     fn parent_by_placeholder(&self, plan: &PlannedCapability) -> Option<usize> {
-        let [placeholder] = plan.placeholders.as_slice() else { return None };
+        let [placeholder] = plan.placeholder_names.as_slice() else { return None };
         let endings = ["_id", "_key", "_uuid", "_sid", "_slug"];
         let name = endings.iter().find_map(|end| placeholder.strip_suffix(end)).unwrap_or(placeholder);
         let parent = self.entity_by_name.get(name).copied()?;

@@ -100,7 +100,7 @@ impl<'a> Mapper<'_, 'a> {
     /// placeholder.
     fn name_placeholders_after_key(&self, entity: usize, placeholders: &mut [String]) -> bool {
         let entity = &self.entities[entity];
-        let count = entity.home_placeholders();
+        let count = entity.count_home_placeholders();
         if count != entity.key.len() || count == 0 || placeholders.len() < count {
             return false;
         }
@@ -137,7 +137,7 @@ impl<'a> Mapper<'_, 'a> {
             if let Some(entity) = self.entity_by_home.get(&outer_key) {
                 // An entity with a home without placeholders is a singleton. It has no key that could fill the request.
                 let is_single =
-                    self.entities[*entity].home.is_some() && self.entities[*entity].home_placeholders() == 0;
+                    self.entities[*entity].home.is_some() && self.entities[*entity].count_home_placeholders() == 0;
                 let relation = if is_single { PathRelation::Near } else { PathRelation::BelowRow };
                 return Some((*entity, relation));
             }
@@ -259,7 +259,7 @@ impl<'a> Mapper<'_, 'a> {
         let fits = |entity: usize| {
             let known = &self.entities[entity];
             let is_in_request =
-                |part: &KeyPart| (plan.on_row && entity == plan.entity) || plan.placeholders.contains(&part.name);
+                |part: &KeyPart| (plan.on_row && entity == plan.entity) || plan.placeholder_names.contains(&part.name);
             known.extra_fields.is_empty() && known.key.iter().all(|part| is_in_request(part) || self.row_has(row, part))
         };
         let schema_name = self.schema_name(row);
