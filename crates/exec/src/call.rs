@@ -1,6 +1,6 @@
-//! One read of an API: a call is bound to a request, sent, and its answer decoded.
-//! Invariant: the session and the origin bound the calls that run at once, and a permit covers the whole call. A call that
-//! a bound forbids does not leave.
+//! One read call to an API: the arguments are bound to a request, the request is sent, and the answer is decoded.
+//! Invariant: the limits of the session and the origin bound concurrent calls, and a permit is kept for the whole call. A call
+//! beyond a bound of the plan is never sent.
 
 use base::Response;
 use catalog::{
@@ -13,36 +13,36 @@ use crate::budget::{Allowance, Counted};
 use crate::ctx::Ctx;
 use crate::error::{ApiProblem, StepError};
 
-/// The context of a step's reads, with the budget that they use up.
+/// The context of a step's read calls, with the budget that counts them.
 #[derive(Clone, Copy)]
 pub struct ReadContext<'a> {
     pub ctx: &'a Ctx<'a>,
     /// The remaining budget of the step.
     pub allowance: &'a Allowance<'a>,
-    /// Whether these reads count against the plan.
+    /// Whether the plan's bounds count these reads.
     pub counted: Counted,
-    /// The fields to ask for, if the API can be asked for single fields. `None` asks for all fields.
+    /// The fields to request, for APIs that can return single fields. `None` requests all fields.
     pub fields: Option<&'a [String]>,
 }
 
-/// The capability to call and its catalog.
+/// The capability to call, with its catalog.
 #[derive(Clone, Copy)]
 pub struct Target<'a> {
     pub catalog: &'a Catalog,
     pub capability: &'a Capability,
 }
 
-/// The part of an API's list that a call asks for.
+/// The part of an API's list that one call requests.
 #[derive(Debug, Clone, Copy)]
 pub struct ListPart<'a> {
-    /// The page to ask for, if the API has pages, with the number of rows before it.
+    /// The page to request, with the number of rows before the page. `None` for an API without pages.
     pub page: Option<RequestedPage<'a>>,
-    /// The rows of the answer to build; the others are only counted.
+    /// The rows of the answer to decode. All other rows are only counted.
     pub rows: RowWindow,
 }
 
 impl ListPart<'_> {
-    /// The only answer of an API without pages, with all of its rows.
+    /// The whole answer of an API without pages.
     pub const WHOLE: ListPart<'static> = ListPart { page: None, rows: RowWindow::ALL };
 }
 
@@ -51,14 +51,14 @@ impl<'a> ReadContext<'a> {
         Self { ctx, allowance, counted: Counted::ByPlan, fields: allowance.fields.as_deref() }
     }
 
-    /// Returns the same reads for rows of another entity than the step's. All fields are asked for, since the field
-    /// list belongs to the step's entity.
+    /// Returns this context with all fields requested. It is used for rows of another entity, because `fields` names fields of
+    /// the step's entity.
     pub fn all_fields(self) -> Self {
         Self { fields: None, ..self }
     }
 }
 
-/// Calls a read and decodes its rows. Any status but success is an error with the API's own message.
+/// Calls a read capability and decodes the rows. A status that is not a success becomes an error with the API's own message.
 pub async fn read(
     reads: &ReadContext<'_>,
     target: Target<'_>,
@@ -73,8 +73,8 @@ pub async fn read(
     let label = request.label();
     let response: Response = {
         let _permit = reads.allowance.permit(ctx, catalog).await;
-        // The call is counted when it leaves, not when it starts to wait, because a run that was cancelled meanwhile must
-        // start no call.
+        // The call is counted after the wait for the permit, because the run may be cancelled during the wait and must then
+        // send no call.
         reads.allowance.count_call(ctx, catalog, reads.counted)?;
         ctx.upstream.send(Call { tenant: ctx.tenant.clone(), request, repeatable: true, pace: catalog.pace }).await?
     };
@@ -99,11 +99,12 @@ fn is_graphql(capability: &Capability) -> bool {
     matches!(capability.transport, Transport::Graphql(_))
 }
 
-/// The size above which an answer is decoded on a blocking thread, because decoding it would noticeably delay other
-/// sessions on the same thread.
+/// The size of an answer in bytes above which it is decoded on a blocking thread. Decoding a larger answer would noticeably
+/// delay other sessions on the same thread.
 const INLINE_DECODE_BYTES: usize = 128 * 1024;
 
-/// Decodes an answer, a large one on a blocking thread. Returns `None` if that thread ended without a result.
+/// Decodes an answer; a large answer is decoded on a blocking thread. Returns `None` if the blocking thread ended without a
+/// result.
 pub async fn decode_off_thread(
     ctx: &Ctx<'_>,
     Target { catalog, capability }: Target<'_>,

@@ -1,21 +1,21 @@
-//! The coverage of a row set: how much of the requested data it holds.
-//! Invariant: a result of partial data is partial. Cutting rows for display does not change coverage.
+//! The coverage of a row set: whether its rows are all requested data or a part.
+//! Invariant: a result made from partial data is partial. Cutting rows for display does not change the coverage.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// How much of the requested data a row set holds.
+/// The share of the requested data that a row set contains.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Coverage {
-    /// All of it.
+    /// The row set contains all requested data.
     #[default]
     Complete,
-    /// A part of it, for these reasons.
+    /// The row set contains a part of the requested data, for these reasons.
     Partial(BTreeSet<PartialReason>),
-    /// The API does not say whether there is more, or contradicts itself.
+    /// The API does not report whether there are more rows, or its answers contradict each other.
     Unknown,
 }
 
@@ -29,7 +29,7 @@ pub enum PartialReason {
     PageBudget,
     /// The plan's own bound was reached.
     Bound,
-    /// A row was gone by the time its remaining fields were requested.
+    /// A row was deleted in the API before its remaining fields were read.
     Gone,
 }
 
@@ -39,7 +39,7 @@ impl Coverage {
         Self::Partial(BTreeSet::from([why]))
     }
 
-    /// Returns the coverage of a result that is made from two inputs.
+    /// Returns the coverage of a result that is made from two inputs with these coverages.
     pub fn and(self, other: Coverage) -> Coverage {
         match (self, other) {
             (Self::Partial(mut a), Self::Partial(b)) => {

@@ -1,5 +1,5 @@
-//! The context of a run: its ports, its tenant, its pinned catalogs, its limits.
-//! Invariant: a step reaches the outside world only through this context. Without receipts no effect happens.
+//! The context of a run: ports, tenant, pinned catalogs, limits.
+//! Invariant: a step performs I/O only through this context. Without a store for receipts, effects are refused.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,17 +21,17 @@ pub struct Ctx<'a> {
     /// The catalogs that the session pinned.
     pub catalogs: &'a BTreeMap<CatalogId, Arc<Catalog>>,
     pub limits: &'a Limits,
-    /// Permits for the calls that may run at once in this session. All its runs share them.
+    /// The permits for concurrent calls of the session. All runs of the session share them.
     pub calls: &'a Semaphore,
-    /// The store of the receipts. A run without it refuses effects.
+    /// The run id and the store for receipts of effects. If it is `None`, the run refuses effects.
     pub effects: Option<Effects<'a>>,
-    /// Once cancelled, no further call and no further effect starts. Those that already started run to their end.
+    /// Cancels the run. After the cancellation no further call or effect starts; running calls and effects are awaited.
     pub cancel: CancellationToken,
-    /// Receives the progress, if the caller follows the run.
+    /// Receives the progress after each step. `None` if the caller does not observe the run.
     pub progress: Option<&'a dyn ProgressSink>,
-    /// Lists that earlier runs left unread, by page handle.
+    /// The continuations of unfinished lists of earlier runs, by page handle.
     pub pages: Option<&'a BTreeMap<String, Continuation>>,
-    /// Answers `wait(…)` and `cancel(…)`.
+    /// Executes `wait(…)` and `cancel(…)` of a program.
     pub operations: Option<&'a dyn Operations>,
 }
 
@@ -42,7 +42,7 @@ pub struct Effects<'a> {
     pub receipts: &'a dyn Receipts,
 }
 
-/// The progress of a run.
+/// The numbers of finished steps and effects of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StepProgress {
     pub steps_done: usize,
@@ -50,21 +50,22 @@ pub struct StepProgress {
     pub effects_done: usize,
 }
 
-/// Receives the progress after each step and each effect. An implementation must not block.
+/// A receiver of progress reports after each step and each effect. An implementation must not block.
 pub trait ProgressSink: Send + Sync {
-    /// Reports the progress so far.
+    /// Receives the current progress.
     fn report(&self, progress: StepProgress);
 }
 
-/// The runs that go on without their caller, which `wait(…)` and `cancel(…)` refer to by a handle.
+/// Access to runs in the background. `wait(…)` and `cancel(…)` name such a run by its handle.
 #[async_trait]
 pub trait Operations: Send + Sync {
-    /// Waits for such a run and returns its rows. With `cancel` the run is stopped first.
+    /// Waits for the run with this handle and returns its rows. If `cancel` is true, the run is cancelled first.
     async fn answer(&self, handle: &str, cancel: bool) -> Result<Rowset, OperationError>;
 }
 
 impl<'a> Ctx<'a> {
-    /// Returns a context for reads. Callers add effects, pages and operations if the run may use them.
+    /// Returns a context for a run that only reads. The caller sets `effects`, `pages` and `operations` if the run may use
+    /// them.
     pub fn new(
         upstream: &'a dyn Upstream,
         tenant: &'a TenantId,
@@ -86,7 +87,7 @@ impl<'a> Ctx<'a> {
         }
     }
 
-    /// Allows effects, with their receipts under this run.
+    /// Allows effects. Their receipts are stored under the id `run`.
     pub fn with_effects(mut self, run: RunId, receipts: &'a dyn Receipts) -> Self {
         self.effects = Some(Effects { run, receipts });
         self

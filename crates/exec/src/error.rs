@@ -1,5 +1,5 @@
-//! The errors of steps: variants that callers branch on, with the API's own message.
-//! Invariant: an error contains no credential and no query value. The API's text is clipped to one line.
+//! The errors of steps, as variants that callers can match. Errors of an API contain the API's own message.
+//! Invariant: an error contains no credential and no query value. The API's message is cut to one line.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use base::Response;
 use catalog::{BindError, DecodeError};
 use serde_json::Value;
 
-/// Why a step failed.
+/// The reason why a step failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StepError {
-    /// The message of a failure that was read back from a stored result.
+    /// The message of a failure that was loaded from a stored result.
     #[error("{0}")]
     Recorded(String),
     #[error(transparent)]
@@ -25,23 +25,24 @@ pub enum StepError {
     },
     #[error(transparent)]
     Upstream(#[from] ports::upstream::Error),
-    /// The thread that decoded the answer ended without a result: a defect, or the server is shutting down.
+    /// The thread that decoded the answer ended without a result, because of a bug or a shutdown of the server.
     #[error("{0}: reading the answer was interrupted")]
     Interrupted(String),
-    /// The plan names something that its catalog does not have: the pinned catalog is not the one it was planned on.
+    /// The plan names a capability or entity that the pinned catalog lacks, because the plan was made with another version of
+    /// the catalog.
     #[error("catalog `{0}` does not have what the plan needs")]
     Catalog(base::CatalogId),
-    /// A step whose input failed. The cause is the first failure, however many steps lie between.
+    /// The step did not run because an input failed. `cause` is the failure of the first failed step in the chain of inputs.
     #[error("not run, because {step} failed: {cause}")]
     Input { step: String, cause: Arc<StepError> },
-    /// An effect that was not started because an earlier effect did not succeed.
+    /// The effect did not start because an earlier effect did not succeed.
     #[error("not run, because {step} before it did not succeed: {cause}")]
     After { step: String, cause: Arc<StepError> },
-    /// A value that the step needs is absent.
+    /// A value that the step needs is absent or `null`.
     #[error("`{what}` has no value{}", in_context(.of))]
     Missing { what: String, of: Option<String> },
-    /// A step that needs exactly one row got none or several.
-    // The message does not give the number: a read may have stopped at the second row.
+    /// A step that needs exactly one row received no row or several rows.
+    // The message omits the number of rows, because a read may have stopped at the second row.
     #[error("{what} has {} where there must be one", if *.found == 0 { "no row" } else { "more than one row" })]
     NotOne { what: String, found: usize },
     #[error("the template{}: {problem}", at_line(.line))]
@@ -51,34 +52,34 @@ pub enum StepError {
     Bound { what: &'static str, bound: usize },
     #[error("cancelled before it ran")]
     Cancelled,
-    /// One effect of several failed or is unknown. `done` of them succeeded before.
+    /// One of several effects of a step failed or has an unknown outcome. `done` effects of the step succeeded.
     #[error("{}{cause}{}", row_number(.row, .of), done_before(.done))]
     Effect { row: usize, of: usize, done: usize, cause: Box<StepError> },
-    /// The answer was lost, so the effect may have happened.
+    /// The answer was lost. The effect may or may not have happened.
     #[error("{label}: nobody knows whether it happened: {why}")]
     Unknown { label: String, why: String },
-    /// The effect did not happen. Its receipt says how that was found out.
+    /// The effect did not happen. The field `resolved` of its receipt shows how this was determined.
     #[error("{label}: it did not happen: {why}")]
     Failed { label: String, why: String },
     #[error("{label}: {problem}: {message}")]
     Refused { label: String, problem: ApiProblem, message: String },
     #[error(transparent)]
     Receipts(#[from] ports::receipts::Error),
-    /// A plan with an effect was given to a run without receipts.
+    /// The plan has an effect, but the context of the run has no store for receipts.
     #[error("this run keeps no receipts, so it has no effects")]
     NoReceipts,
     #[error("there is no page `{0}` in this session")]
     NoPage(String),
     #[error(transparent)]
     Operation(#[from] OperationError),
-    /// A step that needs rows of an entity was planned on something else.
+    /// The input of a step is not a row set of an entity, although the step needs one.
     #[error("the plan follows something that is not rows of an entity")]
     NotRows,
     #[error("`{0}` was never run")]
     NeverRun(String),
 }
 
-/// Why `wait(…)` or `cancel(…)` has no answer.
+/// The reason why `wait(…)` or `cancel(…)` failed.
 #[derive(Debug, thiserror::Error)]
 pub enum OperationError {
     #[error("there is no operation `{0}` in this session")]
@@ -87,12 +88,12 @@ pub enum OperationError {
     Failed { handle: String, why: String },
 }
 
-/// A mistake in a template, or in the values it was given.
+/// A mistake in a template or in the values that the template uses.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateProblem {
     #[error("{0}")]
     Syntax(String),
-    /// A name that the row does not have.
+    /// The template uses a name that the row does not have.
     #[error("{0}")]
     Undefined(String),
     #[error("{0}")]
@@ -107,7 +108,7 @@ pub enum TemplateProblem {
     Source(usize),
 }
 
-/// The meaning of an HTTP status for a caller.
+/// A class of API errors, derived from the HTTP status or the API's error code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ApiProblem {
     #[error("the API wants other credentials")]
@@ -127,7 +128,7 @@ pub enum ApiProblem {
 }
 
 impl ApiProblem {
-    /// Returns the meaning of a status.
+    /// Returns the class of an HTTP status.
     pub fn of(status: u16) -> Self {
         match status {
             401 | 403 => Self::Auth,
@@ -140,8 +141,8 @@ impl ApiProblem {
         }
     }
 
-    /// Returns the meaning of an API's own error code, such as GraphQL's `extensions.code`. There is no standard
-    /// list; these words are common.
+    /// Returns the class of an API's own error code, such as GraphQL's `extensions.code`. No standard defines these codes, so
+    /// common words in them are matched.
     pub fn of_code(code: &str) -> Self {
         let word: String = code.to_ascii_lowercase().replace(['-', ' '], "_");
         let has = |words: &[&str]| words.iter().any(|w| word.contains(w));
@@ -162,7 +163,7 @@ impl ApiProblem {
 }
 
 impl StepError {
-    /// Returns whether the API said that the requested thing does not exist.
+    /// Returns whether the API answered that the requested row does not exist.
     pub fn is_not_found(&self) -> bool {
         matches!(
             self,
@@ -216,9 +217,10 @@ fn with_message(message: &Option<String>) -> String {
     message.as_ref().map(|m| format!(": {m}")).unwrap_or_default()
 }
 
-/// Finds the message where APIs usually put it, as one line of at most 300 characters.
+/// Returns the API's error message from one of the usual places in a JSON body, as one line of at most 300 characters.
 fn api_message(body: &[u8]) -> Option<String> {
-    // The body comes from a foreign server, so a huge or deeply nested one is not parsed for the sake of its message.
+    // The body comes from a foreign server. A very large or deeply nested body is not parsed, because its message is not worth
+    // the cost.
     if body.len() > 64 * 1024 || base::depth_exceeds(body, 64) {
         return None;
     }

@@ -1,12 +1,12 @@
-//! The executor, which runs a plan on ports: independent reads run concurrently, effects run one after another with a
-//! receipt each, lists are read over their pages within budgets, and every row set says how complete it is.
+//! The executor, which runs the steps of a plan against APIs and returns row sets and receipts. Independent reads run
+//! concurrently, effects run one after another with a receipt each, lists are read page by page within budgets, and every row
+//! set has a coverage.
 //!
 //! Invariants:
-//! - Every effect goes through `ports`, and only with an open receipt.
-//! - The plan that runs is the plan that was shown: nothing is resolved or decided again, and no bound of it is
-//!   exceeded.
-//! - A failing step stops its dependants only, and a failing effect stops every later effect. The results that
-//!   succeeded are returned.
+//! - An effect is sent only through `ports`, and only after its receipt is stored as open.
+//! - The executor runs the shown plan unchanged and never exceeds a bound of the plan.
+//! - A failed step stops only the steps that depend on it. A failed effect stops every later effect. Successful results are
+//!   returned in both cases.
 
 mod budget;
 mod call;

@@ -1,6 +1,5 @@
-//! The result of a run: row sets and their continuations, one result per return of the plan, and the receipts of its
-//! effects.
-//! Invariant: a row set keeps its coverage wherever it goes. Rows are shared and never changed. A continuation is plain
+//! The outcome of a run: row sets with continuations, one result for each return of the plan, and the receipts of effects.
+//! Invariant: a row set keeps its coverage through every step. Rows are shared and never changed. A continuation contains only
 //! data, so a later run or another process can use it.
 
 use std::collections::HashMap;
@@ -21,14 +20,14 @@ use crate::error::StepError;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rowset {
     pub rows: Vec<Arc<Row>>,
-    /// How much of the requested data the rows are.
+    /// Whether the rows are all requested data or a part.
     pub coverage: Coverage,
-    /// Whether these rows are the first ones of the full data, in its order. A limit is complete only on such rows.
-    /// Filtering partial data keeps this; sorting partial data does not.
+    /// Whether these rows are the first rows of the full data, in order. Only then is the result of a limit complete. A filter
+    /// on partial data keeps the flag; a sort of partial data clears it.
     pub leading: bool,
-    /// The rows that references of these rows lead to, as far as they were read.
+    /// The rows to which references in these rows refer, as far as they were read.
     pub attached: Vec<Arc<Attached>>,
-    /// The position to read on from, if the list has more rows.
+    /// The position from which the list can be continued. `None` if the list was read to its end.
     pub rest: Option<Arc<Continuation>>,
 }
 
@@ -49,19 +48,18 @@ impl Rowset {
         Self::complete(vec![row])
     }
 
-    /// Returns the same row set with other rows, which must be some of its own.
+    /// Returns a row set with a part of this row set's rows. Coverage, attached rows and continuation stay.
     pub(crate) fn with_rows(&self, rows: Vec<Arc<Row>>) -> Self {
         Self { rows, ..self.without_rows() }
     }
 
-    /// Returns a row set of new rows made from these, in the same order. Attached rows are dropped, since they belong
-    /// to the old rows.
+    /// Returns a row set of new rows that were made from these rows, in the same order. Attached rows are removed, because they
+    /// belong to the old rows.
     pub(crate) fn with_new_rows(&self, rows: Vec<Row>) -> Self {
         Self { rows: rows.into_iter().map(Arc::new).collect(), attached: Vec::new(), ..self.without_rows() }
     }
 
-    /// Returns the first `count` rows. They are complete if all of them are present and no row before them is
-    /// missing.
+    /// Returns the first `count` rows. The result is complete if this row set is `leading` and has at least `count` rows.
     pub(crate) fn first_rows(&self, count: usize) -> Self {
         let rows = self.rows.iter().take(count).cloned().collect();
         if self.leading && self.rows.len() >= count {
@@ -70,7 +68,7 @@ impl Rowset {
         self.with_rows(rows)
     }
 
-    /// Returns the same rows, with the coverage of another input added.
+    /// Returns this row set with its coverage combined with the coverage of another input.
     pub(crate) fn with_coverage(mut self, other: &Coverage) -> Self {
         self.coverage = self.coverage.and(other.clone());
         self
@@ -87,16 +85,16 @@ impl Rowset {
     }
 }
 
-/// A reference and the row that it leads to.
+/// A reference with the row that it refers to; `None` if the API has no such row.
 type ResolvedReference = (Value, Option<Arc<Row>>);
 
-/// The rows that the references at one path lead to. A reference that was requested and leads to nothing is kept with
-/// `None`.
+/// The rows to which the references at one path refer. A reference to a row that does not exist is stored with `None`, so that
+/// it is not read again.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Attached {
-    /// The path of the references in the rows that they belong to.
+    /// The path of the references within the referring rows.
     pub path: Path,
-    /// By the hash of the reference. References with the same hash are compared as data.
+    /// References and their rows, by the hash of the reference. References with the same hash are compared with `is_equal`.
     rows: HashMap<u64, Vec<ResolvedReference>>,
 }
 
@@ -105,53 +103,53 @@ impl Attached {
         Self { path, rows: HashMap::new() }
     }
 
-    /// Adds the row of a reference, or `None` if it leads to nothing.
+    /// Adds a reference with its row, or with `None` if the API has no such row.
     pub fn insert(&mut self, reference: Value, row: Option<Arc<Row>>) {
         self.rows.entry(hash_of(&reference)).or_default().push((reference, row));
     }
 
-    /// Returns the row that a reference leads to.
+    /// Returns the row to which a reference refers.
     pub fn find(&self, reference: &Value) -> Option<&Arc<Row>> {
         let candidates = self.rows.get(&hash_of(reference))?;
         candidates.iter().find(|(known, _)| is_equal(known, reference))?.1.as_ref()
     }
 }
 
-/// The position from which an unfinished list is read on.
+/// The position from which an unfinished list can be continued.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Continuation {
-    /// The call that reads the list, which is repeated with these arguments.
+    /// The capability that reads the list. It is called again with `args`.
     pub call: CapabilityRef,
     pub args: Args,
-    /// The page to ask for. `None` if the API has no pages: the list is then read again from its start and `skip`
-    /// rows are dropped.
+    /// The page to request. `None` if the API has no pages; the list is then read again from its start, and `skip` rows are
+    /// dropped.
     pub page: Option<PageRequest>,
-    /// The number of rows of that page that were already returned.
+    /// The number of rows of the page that were already returned.
     pub skip: usize,
-    /// The number of rows that came before that page.
+    /// The number of rows in all pages before the page.
     pub seen: usize,
 }
 
-/// The result of a run. It has no error of its own: a failure is the result of a return.
+/// The result of a run. A failed step does not fail the run; its error is the result of the returns that need the step.
 #[derive(Debug)]
 pub struct Outcome {
-    /// In the order of the plan.
+    /// The results of the plan's returns, in the order of the plan.
     pub returns: Vec<ReturnResult>,
-    /// In the order in which the effects started.
+    /// The receipts of the effects, in the order in which the effects started.
     pub receipts: Vec<Receipt>,
-    /// Whether the run was cancelled before its end.
+    /// Whether a step did not run because the run was cancelled.
     pub cancelled: bool,
-    /// The time of each step that started, in the order they ended. Empty for an outcome that was read back from
-    /// storage.
+    /// The duration of each started step, in the order in which the steps ended. It is empty for an outcome that was loaded
+    /// from storage.
     pub step_times: Vec<StepTime>,
 }
 
-/// How long one step took, for logs and traces only.
+/// The duration of one step, for logs and traces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepTime {
     pub name: String,
     pub time: Duration,
-    /// The number of rows. `None` if the step failed.
+    /// The number of rows that the step returned; `None` if the step failed.
     pub rows: Option<usize>,
 }
 
@@ -160,13 +158,13 @@ pub struct StepTime {
 pub struct ReturnResult {
     /// The name of the returned expression in the program.
     pub label: String,
-    /// The entity of the rows; empty for rows that the program made.
+    /// The name of the rows' entity; empty for rows that the program constructed.
     pub entity: String,
-    /// The names of the columns, in the order in which they are shown.
+    /// The names of the columns in display order.
     pub columns: Vec<String>,
-    /// Columns that the catalog shows only in the artifact when space is short.
+    /// The columns with long text, which the catalog marks with `show: artifact`.
     pub long_columns: Vec<String>,
-    /// Whether the rows are the API's answers to effects.
+    /// Whether the rows are answers of the API to effects.
     pub effect: bool,
     pub result: Result<Arc<Rowset>, Arc<StepError>>,
 }

@@ -1,6 +1,6 @@
-//! The reading of a list over its pages, within the session's budgets and the plan's bounds.
-//! Invariant: a list that stopped early has the reason and the position to read on from. The page budget stops an API that
-//! never ends.
+//! The reading of a list page by page, within the session's budgets and the plan's bounds.
+//! Invariant: an unfinished list has a reason in its coverage and a continuation. The page budget ends the reading of an
+//! endless list.
 
 use std::sync::Arc;
 
@@ -12,19 +12,19 @@ use crate::coverage::{Coverage, PartialReason};
 use crate::error::StepError;
 use crate::outcome::{Continuation, Rowset};
 
-/// How many rows and pages of a list are to be read.
+/// The limits of one read of a list.
 #[derive(Debug, Clone, Copy)]
 pub struct ListLimits {
-    /// The number of rows that the program wants; `None` for all.
+    /// The number of rows that the program requests; `None` for all rows.
     pub rows: Option<usize>,
-    /// The page size that the program wants, if it names one.
+    /// The page size that the program requests; `None` for the largest useful size.
     pub page_size: Option<usize>,
-    /// The number of calls that the plan allows.
+    /// The number of calls that the plan allows for the list.
     pub pages: usize,
 }
 
-/// Reads until the list is complete, the wanted rows are read, or a budget is spent.
-pub async fn list(
+/// Reads a list from its start, until the list ends, the requested rows are read, or a budget is used up.
+pub async fn read_list(
     reads: &ReadContext<'_>,
     target: Target<'_>,
     args: &Args,
@@ -33,17 +33,17 @@ pub async fn list(
     let allowed = allowed_rows(reads);
     let rows = wanted.rows.unwrap_or(allowed).min(allowed);
     let page = target.capability.paging.as_ref().map(|paging| {
-        // The page size must stay the same for the whole list, or page numbers would skip or repeat rows.
+        // The page size stays the same for the whole list. With another page size, page numbers would skip or repeat rows.
         let size = paging.size.as_ref().map_or(0, |s| s.max.min(wanted.page_size.unwrap_or(rows).max(1)));
         PageRequest { at: PagePosition::First, size }
     });
     let call = CapabilityRef { catalog: target.catalog.id.clone(), capability: target.capability.name.as_str().into() };
     let from = Continuation { call, args: args.clone(), page, skip: 0, seen: 0 };
-    read_on(reads, target, from, wanted).await
+    continue_list(reads, target, from, wanted).await
 }
 
-/// Reads on from a position in a list.
-pub async fn read_on(
+/// Continues a list from a position.
+pub async fn continue_list(
     reads: &ReadContext<'_>,
     target: Target<'_>,
     from: Continuation,
@@ -61,7 +61,7 @@ pub async fn read_on(
         if list.end.is_some() || list.rows.len() >= list.wanted {
             break;
         }
-        match list.page(reads, target).await {
+        match list.read_page(reads, target).await {
             Err(StepError::Bound { .. }) => {
                 list.end = Some(Coverage::partial(PartialReason::Bound));
                 break;
@@ -69,42 +69,43 @@ pub async fn read_on(
             other => other?,
         }
     }
-    Ok(list.rowset(wanted.rows, allowed == reads.ctx.limits.rows))
+    Ok(list.into_rowset(wanted.rows, allowed == reads.ctx.limits.rows))
 }
 
-/// Returns how many rows a step may return: the smaller one of the session's limit and the plan's bound.
+/// Returns the largest number of rows that a step may return: the smaller of the session's limit and the plan's bound.
 pub fn allowed_rows(reads: &ReadContext<'_>) -> usize {
     reads.ctx.limits.rows.min(reads.allowance.rows.max(1))
 }
 
 /// A list that is being read, page by page.
 struct ListReader {
-    /// The rows read so far.
+    /// The rows that were read so far.
     rows: Vec<Row>,
-    /// The number of rows to read.
+    /// The largest number of rows to read.
     wanted: usize,
     /// The position of the next page.
     position: Continuation,
-    /// The coverage of the list, once it has ended.
+    /// The final coverage. `None` while the list can still be read further.
     end: Option<Coverage>,
-    /// The positions of pages that were named so far. An API that leads back to one of them would use up the page budget.
+    /// The page positions that the API has named so far. An API that names one of them again would otherwise use up the page
+    /// budget in a cycle.
     visited_pages: Vec<PagePosition>,
 }
 
 impl ListReader {
-    /// Reads one page and moves the position behind it.
-    async fn page(&mut self, reads: &ReadContext<'_>, target: Target<'_>) -> Result<(), StepError> {
+    /// Reads one page and advances the position.
+    async fn read_page(&mut self, reads: &ReadContext<'_>, target: Target<'_>) -> Result<(), StepError> {
         let page = self.position.page.as_ref().map(|page| RequestedPage { page, rows_before: self.position.seen });
         let skip = self.position.skip;
         let room = self.wanted - self.rows.len();
-        // An API may send far more rows than requested. Rows beyond the wanted number are counted but not built.
+        // An API may send far more rows than requested. Rows beyond the limit are counted but not decoded.
         let part = ListPart { page, rows: RowWindow { skip, take: room } };
         let decoded = call::read(reads, target, &self.position.args, part).await?;
         let received = decoded.row_count;
         self.rows.extend(decoded.rows.into_iter().skip(skip.saturating_sub(decoded.skipped)).take(room));
         if received > skip + room {
-            // The rest of this page is read later, by requesting the same page again and skipping these rows. An API has no
-            // position inside of a page.
+            // A later read continues inside this page: it requests the same page again and skips the returned rows. APIs have
+            // no position inside a page.
             self.position.skip = skip + room;
             return Ok(());
         }
@@ -123,9 +124,9 @@ impl ListReader {
         Ok(())
     }
 
-    /// Returns the rows with their coverage. `by_session` tells whether the session's limit or the plan's bound was
-    /// the smaller one.
-    fn rowset(self, limit: Option<usize>, by_session: bool) -> Rowset {
+    /// Returns the rows with their coverage. `by_session` is true if the session's limit, and not the plan's bound, limits the
+    /// rows.
+    fn into_rowset(self, limit: Option<usize>, by_session: bool) -> Rowset {
         let has_wanted_rows = self.rows.len() >= self.wanted;
         let is_read_to_its_end = matches!(self.end, Some(Coverage::Complete | Coverage::Unknown));
         let coverage = match self.end {

@@ -1,6 +1,6 @@
-//! The run of a plan, from its first ready step to its last.
-//! Invariant: a step starts as soon as its inputs are ready, whatever else is running, and runs at most once. Effects run
-//! one after another in their order, and an effect that did not succeed stops all later ones.
+//! The run of a plan: each step starts when its inputs are ready, until all steps have ended.
+//! Invariant: a step runs at most once and does not wait for steps that it does not depend on. Effects run one after another in
+//! plan order. An effect that did not succeed stops all later effects.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,10 +19,10 @@ use crate::step::effect::EffectLog;
 use crate::step::{self, StepWork};
 use crate::value::{Inputs, step_name};
 
-/// The shared result of a step, which several dependants may use.
+/// The result of a step, shared by all steps that use it.
 type StepResult = Result<Arc<Rowset>, Arc<StepError>>;
 
-/// Runs a plan to its end. Failures are part of the outcome, so this never returns an error.
+/// Runs a plan to its end. Failures of steps are part of the outcome.
 pub async fn run(ctx: &Ctx<'_>, plan: &Plan) -> Outcome {
     let budget = Budget::new(ctx, &plan.bounds);
     let effect_log = EffectLog::default();
@@ -50,7 +50,7 @@ fn return_result(ctx: &Ctx<'_>, plan: &Plan, returned: &PlanResult, results: &[O
     let result: StepResult = results.get(returned.step).cloned().flatten().unwrap_or_else(missing);
     let mut columns: Vec<String> =
         step.map(|s| s.columns.iter().map(|c| c.name.to_string()).collect()).unwrap_or_default();
-    // The plan does not know the columns of a list that is read on from an earlier run. Its rows do.
+    // The plan has no columns for a list that continues an earlier run, so the columns are taken from the first row.
     if let (true, Ok(rows)) = (columns.is_empty(), &result) {
         columns = rows.rows.first().map(|row| row.keys().cloned().collect()).unwrap_or_default();
     }
@@ -64,32 +64,32 @@ fn return_result(ctx: &Ctx<'_>, plan: &Plan, returned: &PlanResult, results: &[O
     }
 }
 
-/// The run of one plan, which the futures of its steps share.
+/// The data of one run that the futures of all steps share.
 struct PlanRun<'a> {
     ctx: &'a Ctx<'a>,
     plan: &'a Plan,
     budget: &'a Budget<'a>,
     effect_log: &'a EffectLog,
-    /// For each step, the relations that its payload must carry.
+    /// For each step, the embedded relations that its answer must include.
     embedded: &'a [Vec<String>],
-    /// The number of steps that have ended, for the progress.
+    /// The number of ended steps, for progress reports.
     ended_steps: &'a AtomicUsize,
-    /// For each step, the earlier steps whose rows it needs.
+    /// For each step, the indexes of the steps whose rows it needs.
     inputs: Vec<Vec<usize>>,
 }
 
-/// The decision about a step that has not started.
+/// The scheduler's decision about a step that has not started.
 enum StepDecision {
-    /// An input or an earlier effect has not ended.
+    /// The step waits, because an input or an earlier effect has not ended.
     Wait,
-    /// All inputs are there.
+    /// The step starts, because all inputs are ready.
     Start(Inputs),
-    /// The step does not run, because a step before it failed or the run was cancelled.
+    /// The step fails without running, because an earlier step failed or the run was cancelled.
     Fail(StepError),
 }
 
 impl PlanRun<'_> {
-    /// Runs all steps. Returns a result for each step, and the times of those that started.
+    /// Runs all steps. Returns the result of each step and the durations of the started steps.
     async fn run_steps(&self) -> (Vec<Option<StepResult>>, Vec<StepTime>) {
         let steps = &self.plan.steps;
         let mut results: Vec<Option<StepResult>> = vec![None; steps.len()];
@@ -97,7 +97,7 @@ impl PlanRun<'_> {
         let mut step_times = Vec::with_capacity(steps.len());
         let mut running = FuturesUnordered::new();
         loop {
-            // A failure may decide the fate of further steps at once, so it causes another round.
+            // A failure can make further steps fail without running, so all undecided steps are checked again.
             let mut has_failure = true;
             while has_failure {
                 has_failure = false;
@@ -105,7 +105,7 @@ impl PlanRun<'_> {
                     if is_decided[step] {
                         continue;
                     }
-                    match self.decide(step, &results) {
+                    match self.decide_step(step, &results) {
                         StepDecision::Wait => continue,
                         StepDecision::Start(inputs) => running.push(self.run_step(step, inputs)),
                         StepDecision::Fail(error) => {
@@ -126,7 +126,7 @@ impl PlanRun<'_> {
         (results, step_times)
     }
 
-    fn decide(&self, index: usize, results: &[Option<StepResult>]) -> StepDecision {
+    fn decide_step(&self, index: usize, results: &[Option<StepResult>]) -> StepDecision {
         let step = &self.plan.steps[index];
         let has_ended = |other: &usize| results.get(*other).is_some_and(Option::is_some);
         if !self.inputs[index].iter().all(has_ended) || !step.after.iter().all(has_ended) {
@@ -141,8 +141,8 @@ impl PlanRun<'_> {
             }
         }
         if let StepKind::Effect { call, .. } = &step.kind {
-            // A read before an effect in the program must not see the effect, so the effect waits for all earlier reads of
-            // its catalog, and for those whose catalog the plan does not say.
+            // A read that precedes an effect in the program must not see the effect. The effect therefore waits for all earlier
+            // reads of its catalog, and for earlier reads of an unknown catalog.
             let may_see = |s: &Step| s.kind.calls_api() && called_catalog(s).is_none_or(|id| *id == call.catalog);
             let mut reads = self.plan.steps[..index].iter().zip(results).filter(|(s, _)| may_see(s));
             if reads.any(|(_, result)| result.is_none()) {
@@ -195,12 +195,12 @@ impl PlanRun<'_> {
             progress.report(StepProgress {
                 steps_done: self.ended_steps.load(Ordering::Relaxed),
                 steps: self.plan.steps.len(),
-                effects_done: self.effect_log.done(),
+                effects_done: self.effect_log.effects_done(),
             });
         }
     }
 
-    /// Returns the error of a step whose input failed. It names the step that failed first, however many steps lie between.
+    /// Returns the error of a step whose input failed. The error names the first failed step in the chain of inputs.
     fn input_failed(&self, input: usize, error: &Arc<StepError>) -> StepError {
         match error.as_ref() {
             StepError::Input { step, cause } => StepError::Input { step: step.clone(), cause: cause.clone() },
@@ -210,7 +210,7 @@ impl PlanRun<'_> {
         }
     }
 
-    /// Returns the error of an effect that an earlier effect stopped.
+    /// Returns the error of an effect that did not start because an earlier effect failed.
     fn earlier_effect_failed(&self, effect: usize, error: &Arc<StepError>) -> StepError {
         match error.as_ref() {
             StepError::After { step, cause } | StepError::Input { step, cause } => {
@@ -222,7 +222,7 @@ impl PlanRun<'_> {
     }
 }
 
-/// Returns the catalog that a step calls, if the plan says so.
+/// Returns the catalog that a step calls; `None` if the plan does not record it.
 fn called_catalog(step: &Step) -> Option<&base::CatalogId> {
     match &step.kind {
         StepKind::Query { call, .. }
@@ -239,7 +239,7 @@ fn is_effect(step: &Step) -> bool {
     matches!(step.kind, StepKind::Effect { .. })
 }
 
-/// Returns for each step the embedded relations that its payload must carry, because a later step follows them.
+/// Returns, for each step, the embedded relations that its answer must include because a later step follows them.
 fn embedded_relations(ctx: &Ctx<'_>, plan: &Plan) -> Vec<Vec<String>> {
     let mut embedded = vec![Vec::new(); plan.steps.len()];
     for step in &plan.steps {
@@ -250,7 +250,7 @@ fn embedded_relations(ctx: &Ctx<'_>, plan: &Plan) -> Vec<Vec<String>> {
         if !matches!(via, Some(Via::Embedded { .. })) {
             continue;
         }
-        // The rows may have passed through pure steps, so the step that read them is searched.
+        // The input may be a pure step, so the chain of inputs is followed back to the step that read the rows.
         let mut reader = *input;
         while let Some(before) = plan.steps.get(reader).filter(|s| !s.kind.calls_api()).and_then(|s| s.kind.input()) {
             reader = before;
@@ -262,7 +262,7 @@ fn embedded_relations(ctx: &Ctx<'_>, plan: &Plan) -> Vec<Vec<String>> {
     embedded
 }
 
-/// Returns the columns that the catalog shows only in the artifact.
+/// Returns the columns that the catalog marks with `show: artifact`.
 fn long_columns(ctx: &Ctx<'_>, step: &Step) -> Vec<String> {
     let entity = step.of.as_ref().and_then(|of| ctx.catalogs.get(&of.catalog)?.entity(&of.entity));
     let fields = entity.into_iter().flat_map(|e| e.fields.values());

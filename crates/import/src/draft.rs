@@ -1,5 +1,5 @@
-//! A draft of a catalog: the raw types that the reader of catalogs takes, with comments and the source of each part.
-//! Invariant: the draft is plain data. Whether it is a valid catalog is decided by `catalog::read`.
+//! A draft: the catalog that an import produces, as raw types with comments, for a person to review.
+//! Invariant: the draft is plain data. Only `catalog::read` decides whether it is a valid catalog.
 
 use catalog::Kind;
 use catalog::raw::{self, Answer, Declaration, Paths, SlotType};
@@ -9,14 +9,14 @@ use serde_json::{Map, Value};
 use crate::ImportError;
 use crate::yaml::Emitter;
 
-/// Maps of an entity that are tables to a reader: each field and each relation has a line of its own.
+/// Keys of an entity whose map is written with one entry per line, because people read it as a table.
 const EXPANDED_KEYS: [&str; 2] = ["fields", "relations"];
 
 #[derive(Debug, Clone, Default)]
 pub struct Draft {
-    /// The catalog without its entities and capabilities, which stand in the lists below.
+    /// The catalog without entities and capabilities, which are in the lists below.
     pub head: raw::Catalog,
-    /// Comments at the head of the file.
+    /// Comments at the top of the file.
     pub comments: Vec<String>,
     pub entities: Vec<DraftEntity>,
     pub capabilities: Vec<DraftCapability>,
@@ -26,7 +26,7 @@ pub struct Draft {
 pub struct DraftEntity {
     pub name: String,
     pub raw: raw::Entity,
-    /// A comment that asks a person to look at the entity.
+    /// A comment above the entity that asks a person to review it.
     pub comment: Option<String>,
 }
 
@@ -35,38 +35,38 @@ pub struct DraftCapability {
     pub name: String,
     pub kind: Kind,
     pub entity: String,
-    /// The label of the operation that it calls. One operation may have several capabilities.
+    /// The label of the operation that the capability calls (`GET /tickets`). One operation can have several capabilities.
     pub operation: String,
-    /// Whether it is called on a row, whose key fills holes of the request.
+    /// Whether the capability is called on a row. The row's key then fills placeholders of the request.
     pub on_row: bool,
     pub raw: raw::Capability,
 }
 
-/// A draft as YAML, and where its parts stand in it.
+/// A draft as YAML, with the line numbers of its parts.
 #[derive(Debug)]
 pub struct DraftText {
     pub text: String,
-    /// The first line of each entity, in their order; it is the comment's where the entity has one.
+    /// The number of the first line of each entity, in the order of the draft. A comment above an entity belongs to the entity.
     pub entity_lines: Vec<usize>,
-    /// The first line of each capability, in their order.
+    /// The number of the first line of each capability, in the order of the draft.
     pub capability_lines: Vec<usize>,
 }
 
 impl Draft {
-    /// Returns how many slots all types unfold to. The reader of catalogs limits them.
-    pub fn slots(&self) -> usize {
+    /// Returns the number of slots of all types, nested ones included. `catalog::read` limits this number.
+    pub fn count_slots(&self) -> usize {
         let fields = self.entities.iter().flat_map(|entity| entity.raw.fields.values());
         let params = self.capabilities.iter().flat_map(|capability| capability.raw.params.values());
-        fields.chain(params).map(|declaration| slots(&declaration.kind)).sum()
+        fields.chain(params).map(|declaration| count_type_slots(&declaration.kind)).sum()
     }
 
-    /// Returns the draft as YAML: the head, then entities, then capabilities, each in their order.
+    /// Writes the draft as YAML: first the head, then entities, then capabilities.
     pub fn write(&self) -> Result<DraftText, ImportError> {
         let mut out = Emitter::new(&EXPANDED_KEYS);
         for comment in &self.comments {
             out.comment(0, comment);
         }
-        let mut head = entries(&self.head)?;
+        let mut head = to_json_map(&self.head)?;
         let entities = head.shift_remove("entities").unwrap_or_default();
         let capabilities = head.shift_remove("capabilities").unwrap_or_default();
         out.entries(0, &head);
@@ -82,7 +82,7 @@ impl Draft {
                 out.comment(1, comment);
             }
             out.open(1, &entity.name);
-            out.entries(2, &entries(&entity.raw)?);
+            out.entries(2, &to_json_map(&entity.raw)?);
         }
 
         out.blank_line();
@@ -94,7 +94,7 @@ impl Draft {
         for capability in &self.capabilities {
             capability_lines.push(out.next_line());
             out.open(1, &capability.name);
-            out.entries(2, &entries(&capability.raw)?);
+            out.entries(2, &to_json_map(&capability.raw)?);
         }
         Ok(DraftText { text: out.finish(), entity_lines, capability_lines })
     }
@@ -106,7 +106,7 @@ impl DraftCapability {
         Self { name, kind, entity, operation, on_row: false, raw }
     }
 
-    /// Sets where the rows of a list, or the one row of anything else, are in the answer.
+    /// Sets the path in the answer: `rows` for a list or search, `row` for any other kind.
     pub fn set_rows(&mut self, path: Option<String>) {
         let path = path.map(Paths::One);
         if matches!(self.kind, Kind::Query | Kind::Search) {
@@ -121,8 +121,8 @@ impl DraftCapability {
     }
 }
 
-/// Returns the type of this name.
-pub fn named(name: &str) -> SlotType {
+/// Returns the catalog type with this name, such as `integer`.
+pub fn named_type(name: &str) -> SlotType {
     SlotType::Named(name.to_owned())
 }
 
@@ -130,27 +130,29 @@ pub fn is_json(kind: &SlotType) -> bool {
     matches!(kind, SlotType::Named(name) if name == "json")
 }
 
-/// Returns whether a value of the type is a list.
+/// Returns whether values of the type are lists.
 pub fn is_list(kind: &SlotType) -> bool {
     matches!(kind, SlotType::Array(_) | SlotType::MultiSelect(_))
 }
 
-/// Returns a parameter, or a slot of an object, of this type.
-pub fn param(kind: SlotType, required: bool) -> Declaration {
+/// Returns the declaration of a parameter or an object slot of this type.
+pub fn param_declaration(kind: SlotType, required: bool) -> Declaration {
     Declaration { required, ..Declaration::new(kind) }
 }
 
-fn slots(kind: &SlotType) -> usize {
+fn count_type_slots(kind: &SlotType) -> usize {
     let inner: usize = match kind {
-        SlotType::Array(item) => slots(item),
-        SlotType::Object(members) => members.values().map(|member| slots(&member.kind)).sum(),
-        SlotType::Union(union) => union.arms.values().flat_map(|arm| arm.values()).map(|slot| slots(&slot.kind)).sum(),
+        SlotType::Array(item) => count_type_slots(item),
+        SlotType::Object(members) => members.values().map(|member| count_type_slots(&member.kind)).sum(),
+        SlotType::Union(union) => {
+            union.arms.values().flat_map(|arm| arm.values()).map(|slot| count_type_slots(&slot.kind)).sum()
+        }
         SlotType::Named(_) | SlotType::Ref(_) | SlotType::Select(_) | SlotType::MultiSelect(_) => 0,
     };
     1 + inner
 }
 
-fn entries<T: Serialize>(raw: &T) -> Result<Map<String, Value>, ImportError> {
+fn to_json_map<T: Serialize>(raw: &T) -> Result<Map<String, Value>, ImportError> {
     match serde_json::to_value(raw) {
         Ok(Value::Object(entries)) => Ok(entries),
         Ok(other) => Err(ImportError::Refused(format!("{other} is no map"))),

@@ -1,8 +1,10 @@
-//! The import of an OpenAPI or GraphQL specification: bytes to the text of a catalog and a report.
+//! The import of an OpenAPI or GraphQL specification: it turns the bytes of the specification into the YAML text of a catalog
+//! and a report. The catalog is called a draft, because a person reviews it before use.
 //!
 //! Invariants:
-//! - Nothing here does I/O or is async. No input makes it panic, and the cost of an input is bounded by its size.
-//! - A draft that is returned loads with `catalog::read` unchanged. The report says what was left out for that, and why.
+//! - The crate does no I/O and is not async. No input makes it panic, and its cost is bounded by the size of the input.
+//! - `catalog::read` accepts every returned draft. The report names each part of the specification that was left out, with the
+//!   reason.
 
 mod api;
 mod draft;
@@ -18,36 +20,39 @@ mod yaml;
 pub use report::{Guess, ImportReport, Unmapped};
 pub use update::{Update, update};
 
-/// The reason why a specification gives no draft, or why a draft cannot be added to a catalog.
+/// The reason why an import produced no draft, or why a draft cannot be added to an existing catalog.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    #[error("this is {found} bytes long; a specification has at most {most}")]
+    #[error("the specification has {found} bytes; the importer reads at most {most} bytes")]
     TooLarge { found: usize, most: usize },
-    #[error("this is not UTF-8 text")]
+    #[error("the specification is not UTF-8 text")]
     NotText,
-    /// Holds the parser's message.
-    #[error("this is not JSON: {0}")]
+    /// Contains the parser's message.
+    #[error("the specification is not valid JSON: {0}")]
     NotJson(String),
-    /// Holds the parser's message.
-    #[error("this is not YAML: {0}")]
+    /// Contains the parser's message.
+    #[error("the specification is not valid YAML: {0}")]
     NotYaml(String),
-    #[error("this is neither OpenAPI 3 nor Swagger 2.0: it says neither `openapi: 3…` nor `swagger: \"2.0\"`")]
+    #[error(
+        "the file is neither OpenAPI 3 nor Swagger 2.0: it has neither the key `openapi: 3…` nor `swagger: \"2.0\"`"
+    )]
     NotOpenApi,
-    /// Holds the parser's message, or what is missing.
-    #[error("this is not a GraphQL schema: {0}")]
+    /// Contains the parser's message, or names the missing part.
+    #[error("the file is not a GraphQL schema: {0}")]
     NotGraphql(String),
-    #[error("the specification unfolds to more than a catalog holds: choose a part of it with `--only` or `--tag`")]
+    /// The draft is too large for a catalog even with the least detail.
+    #[error("the specification is too large for one catalog: import a part of it with `--only` or `--tag`")]
     TooMuch,
-    /// Holds the diagnostics of the catalog that a person gave.
+    /// Contains the diagnostics of the catalog that the caller wants to update.
     #[error("the catalog to update is not valid:\n{0}")]
     Existing(String),
-    /// Holds the diagnostics of the draft. The importer is wrong, not the specification.
-    #[error("the draft is no catalog, which is a mistake of the importer:\n{0}")]
+    /// Contains the diagnostics of the draft. The cause is a bug of the importer, not a mistake in the specification.
+    #[error("the importer made a draft that is not a valid catalog; please report this bug:\n{0}")]
     Refused(String),
 }
 
 impl ImportError {
-    /// Returns the stable code of the error, for programs.
+    /// Returns the stable code of the error, which scripts can compare.
     pub fn code(&self) -> &'static str {
         match self {
             Self::TooLarge { .. } => "too_large",
@@ -63,14 +68,14 @@ impl ImportError {
     }
 }
 
-/// The part of a specification to import, and the name of the catalog.
+/// The options of an import: the selected part of the specification and the name of the catalog.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// The catalog's id. Without it, the id is made from the title or the host.
+    /// The catalog's id. If it is `None`, the id is made from the API's title or host.
     pub name: Option<String>,
-    /// A pattern for the path or id of the operations to import; `*` stands for any text.
+    /// A pattern for the path or id of the operations to import; `*` matches any text. `None` imports all operations.
     pub only: Option<String>,
-    /// The tag of the operations to import.
+    /// The tag of the operations to import. `None` imports operations with any tag.
     pub tag: Option<String>,
     /// The URL that the specification was fetched from. Relative servers are resolved against it.
     pub from: Option<String>,
@@ -83,12 +88,12 @@ impl Options {
     }
 }
 
-/// A draft that loads.
+/// The result of an import: a draft that `catalog::read` accepts, and the report.
 #[derive(Debug)]
 pub struct Import {
     /// The draft as YAML.
     pub text: String,
-    /// The catalog that the text reads as.
+    /// The catalog that `catalog::read` returned for the text.
     pub catalog: catalog::Catalog,
     pub report: ImportReport,
 }
@@ -104,7 +109,7 @@ pub fn graphql(bytes: &[u8], options: &Options) -> Result<Import, ImportError> {
     graphql::import(bytes, options)
 }
 
-/// Returns whether the text matches the pattern, in which `*` stands for any text, `/` included.
+/// Returns whether the text matches the pattern. `*` matches any text, including `/`.
 fn glob_matches(glob: &str, text: &str) -> bool {
     let mut parts = glob.split('*');
     let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else { return false };

@@ -1,13 +1,13 @@
-//! Names: any text to words, words to names that a catalog accepts, singular and plural, first sentences.
-//! Invariant: `name` and `pascal` return a name that the reader of catalogs accepts, for any input.
+//! Conversion of texts to names: words, names that a catalog accepts, singular and plural, first sentences.
+//! Invariant: `field_name` and `pascal_case` return a valid catalog name for any input.
 
 use std::collections::HashSet;
 
-/// The length of a name. A specification may hold names of any length, and longer ones do not help a reader.
-const MAX_NAME: usize = 48;
+/// The maximum length of a name in bytes. Specifications contain names of any length, and longer names do not help a reader.
+const MAX_NAME_BYTES: usize = 48;
 
-/// Words that mean something in the language after a `.`, so no method or relation may have them as its name.
-const LANGUAGE_WORDS: [&str; 10] =
+/// Words with a meaning after a `.` in the plasm language. Methods and relations must not have these names.
+const RESERVED_METHOD_NAMES: [&str; 10] =
     ["limit", "page_size", "sort", "filter", "aggregate", "group_by", "distinct", "first", "last", "singleton"];
 
 /// Returns the words of a text in lower case: `issues/listForRepo` has `issues`, `list`, `for`, `repo`.
@@ -25,7 +25,7 @@ pub fn words(text: &str) -> Vec<String> {
             previous = ' ';
             continue;
         }
-        // `HTTPRoute` is two words: the last capital before a small letter starts the second.
+        // In `HTTPRoute`, the last capital before a small letter starts the second word.
         let starts_word = c.is_ascii_uppercase()
             && (previous.is_ascii_lowercase()
                 || previous.is_ascii_digit()
@@ -46,14 +46,14 @@ fn end_word(out: &mut Vec<String>, word: &mut String) {
     }
 }
 
-pub fn snake(text: &str) -> String {
+pub fn snake_case(text: &str) -> String {
     words(text).join("_")
 }
 
-/// Returns whether `snake` of the text is `wanted`. It is called for every property of every answer, so it compares the letters
-/// first, which needs no allocation.
-pub fn is_snake(text: &str, wanted: &str) -> bool {
-    letters(text).eq(letters(wanted)) && snake(text) == wanted
+/// Returns whether the text in snake case is `wanted`. The importer calls it for every property of every answer, so it first
+/// compares the letters without an allocation.
+pub fn has_snake_case(text: &str, wanted: &str) -> bool {
+    letters(text).eq(letters(wanted)) && snake_case(text) == wanted
 }
 
 fn letters(text: &str) -> impl Iterator<Item = u8> {
@@ -61,14 +61,14 @@ fn letters(text: &str) -> impl Iterator<Item = u8> {
 }
 
 /// Returns the name of an entity: `PullRequest`.
-pub fn pascal(words: &[String]) -> String {
+pub fn pascal_case(words: &[String]) -> String {
     let mut out = String::new();
     for word in words {
         let mut chars = word.chars();
         out.extend(chars.next().map(|c| c.to_ascii_uppercase()));
         out.extend(chars);
-        if out.len() > MAX_NAME {
-            out.truncate(MAX_NAME);
+        if out.len() > MAX_NAME_BYTES {
+            out.truncate(MAX_NAME_BYTES);
             break;
         }
     }
@@ -78,7 +78,7 @@ pub fn pascal(words: &[String]) -> String {
     out
 }
 
-/// Returns the prefix of the names of an entity's capabilities, by the rule of `catalog::Capability::method_name`.
+/// Returns the prefix of an entity's capability names. `catalog::Capability::method_name` removes the same prefix.
 pub fn entity_prefix(name: &str) -> String {
     let mut out = String::with_capacity(name.len() + 4);
     let mut after_lowercase = false;
@@ -92,7 +92,7 @@ pub fn entity_prefix(name: &str) -> String {
     out
 }
 
-/// Returns whether a path into an answer can name a property of this name.
+/// Returns whether a dotted path can contain a property of this name.
 pub fn is_reachable(name: &str) -> bool {
     !name.is_empty() && name.len() <= 100 && !name.contains(['.', '[', ']']) && !name.contains(char::is_control)
 }
@@ -102,46 +102,46 @@ pub fn is_sendable(name: &str) -> bool {
     !name.is_empty() && name.len() <= 100 && name.chars().all(|c| !c.is_control() && !" &=#?{}".contains(c))
 }
 
-/// Returns the name of a field or a parameter: the text itself if it is a name, else a name of its words.
-pub fn name(text: &str) -> String {
-    let is_name = text.len() <= MAX_NAME
+/// Returns the name of a field or parameter: the text itself if it is a valid name, else its words in snake case.
+pub fn field_name(text: &str) -> String {
+    let is_name = text.len() <= MAX_NAME_BYTES
         && text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
-        // `_` alone means the row of a program.
+        // A single `_` means the current row in a program.
         && text.bytes().any(|b| b.is_ascii_alphanumeric());
-    let mut out = if is_name { text.to_owned() } else { snake(text) };
-    out.truncate(MAX_NAME);
+    let mut out = if is_name { text.to_owned() } else { snake_case(text) };
+    out.truncate(MAX_NAME_BYTES);
     if out.is_empty() {
         out = "value".to_owned();
     }
     if out.starts_with(|c: char| c.is_ascii_digit()) {
         out.insert_str(0, "n_");
     }
-    if is_symbol(&out) {
+    if looks_like_symbol(&out) {
         out.insert(1, '_');
     }
     out
 }
 
-/// `e1`, `m2`, `p3`, `r4` and `s5` are symbols of a session, so no name may look like one.
-fn is_symbol(text: &str) -> bool {
+/// Returns whether the text looks like a symbol of a session (`e1`, `m2`, `p3`, `r4`, `s5`). Names must not look like symbols.
+fn looks_like_symbol(text: &str) -> bool {
     text.len() > 1 && text.starts_with(['e', 'm', 'p', 'r', 's']) && text.bytes().skip(1).all(|b| b.is_ascii_digit())
 }
 
-/// Returns the name of a method, which is not a word of the language.
-pub fn method(text: &str) -> String {
-    let name = name(text);
-    if LANGUAGE_WORDS.contains(&name.as_str()) { format!("do_{name}") } else { name }
+/// Returns the name of a method. A reserved word gets the prefix `do_`.
+pub fn method_name(text: &str) -> String {
+    let name = field_name(text);
+    if RESERVED_METHOD_NAMES.contains(&name.as_str()) { format!("do_{name}") } else { name }
 }
 
-/// Returns the name of a relation, which is not a word of the language.
-pub fn relation(text: &str) -> String {
-    let name = name(text);
-    if LANGUAGE_WORDS.contains(&name.as_str()) { format!("{name}_rows") } else { name }
+/// Returns the name of a relation. A reserved word gets the suffix `_rows`.
+pub fn relation_name(text: &str) -> String {
+    let name = field_name(text);
+    if RESERVED_METHOD_NAMES.contains(&name.as_str()) { format!("{name}_rows") } else { name }
 }
 
-/// Returns the name, or the name with the first number that is free, and marks it as taken.
-pub fn unique(taken: &mut HashSet<String>, name: String) -> String {
+/// Reserves the name in `taken` and returns it. If the name is already used, the first unused number from 2 on is appended.
+pub fn reserve_unique(taken: &mut HashSet<String>, name: String) -> String {
     if taken.insert(name.clone()) {
         return name;
     }
@@ -151,7 +151,8 @@ pub fn unique(taken: &mut HashSet<String>, name: String) -> String {
     free
 }
 
-/// Returns the id of a catalog: the words of the title that say more than "API"; where they are many, the name of the host.
+/// Returns the id of a catalog: up to three words of the title without filler such as "API". A longer title is replaced by the
+/// name of the host.
 pub fn catalog_id(title: &str, origin: &str) -> String {
     let noise = [
         "api",
@@ -201,14 +202,14 @@ pub fn catalog_id(title: &str, origin: &str) -> String {
     if id.is_empty() { "imported".to_owned() } else { id }
 }
 
-/// Returns the name of an entity in words with an article: `an open order` for `OpenOrder`.
+/// Returns an entity's name as words with an article: `an open order` for `OpenOrder`.
 pub fn with_article(name: &str) -> String {
     let words = words(name).join(" ");
     let article = if words.starts_with(['a', 'e', 'i', 'o']) { "an" } else { "a" };
     format!("{article} {words}")
 }
 
-/// Returns whether a field of this name, in snake case, tells a reader much about a row.
+/// Returns whether a field of this name (in snake case) usually matters to a reader of a row.
 pub fn is_informative(snake: &str) -> bool {
     let words = [
         "id",
@@ -304,8 +305,8 @@ pub fn plural(word: &str) -> String {
     }
 }
 
-/// Returns the first sentence of a text without markup, in at most so many characters.
-pub fn sentence(text: &str, max: usize) -> String {
+/// Returns the first sentence of a text without markup, cut to at most `max` characters.
+pub fn first_sentence(text: &str, max: usize) -> String {
     let mut plain = String::new();
     let mut in_tag = false;
     for c in text.trim_start().chars().take(600) {
@@ -319,7 +320,7 @@ pub fn sentence(text: &str, max: usize) -> String {
             c => plain.push(c),
         }
     }
-    let plain = without_links(&plain);
+    let plain = replace_links_by_text(&plain);
     let line = plain.split_whitespace().collect::<Vec<_>>().join(" ");
     let end =
         line.match_indices(". ").map(|(at, _)| at).find(|at| !ends_in_abbreviation(&line[..*at])).unwrap_or(line.len());
@@ -337,8 +338,8 @@ fn ends_in_abbreviation(text: &str) -> bool {
     ["e.g", "i.e", "etc", "vs"].iter().any(|short| text.ends_with(short))
 }
 
-/// Replaces each link of Markdown, `[words](address)`, by its words.
-fn without_links(text: &str) -> String {
+/// Replaces each Markdown link `[text](address)` by its text.
+fn replace_links_by_text(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some(at) = rest.find("](") {
@@ -366,13 +367,13 @@ mod tests {
 
     #[test]
     fn any_text_becomes_a_valid_name() {
-        assert_eq!(name("created_at"), "created_at");
-        assert_eq!(name("page[size]"), "page_size");
-        assert_eq!(name("3d"), "n_3d");
-        assert_eq!(name("p1"), "p_1");
-        assert_eq!(name("@"), "value");
-        assert_eq!(name(&"x".repeat(1_000_000)).len(), MAX_NAME);
-        assert_eq!(method("limit"), "do_limit");
+        assert_eq!(field_name("created_at"), "created_at");
+        assert_eq!(field_name("page[size]"), "page_size");
+        assert_eq!(field_name("3d"), "n_3d");
+        assert_eq!(field_name("p1"), "p_1");
+        assert_eq!(field_name("@"), "value");
+        assert_eq!(field_name(&"x".repeat(1_000_000)).len(), MAX_NAME_BYTES);
+        assert_eq!(method_name("limit"), "do_limit");
     }
 
     #[test]
@@ -396,8 +397,8 @@ mod tests {
 
     #[test]
     fn a_description_is_cut_to_its_first_sentence() {
-        assert_eq!(sentence("Lists *all* [pets](https://x). More.", 80), "Lists all pets");
-        assert_eq!(sentence("<p>One, e.g. two. Three</p>", 80), "One, e.g. two");
-        assert_eq!(sentence(&"word ".repeat(50), 20), "word word word word…");
+        assert_eq!(first_sentence("Lists *all* [pets](https://x). More.", 80), "Lists all pets");
+        assert_eq!(first_sentence("<p>One, e.g. two. Three</p>", 80), "One, e.g. two");
+        assert_eq!(first_sentence(&"word ".repeat(50), 20), "word word word word…");
     }
 }

@@ -1,15 +1,15 @@
-//! The report of an import: how many operations are mapped, which are not and why, and what is a guess.
-//! Invariant: every operation is counted once: mapped, deprecated, left out on request, or not mapped with a reason.
+//! The report of an import: the counts of operations, the unmapped operations with reasons, and the guesses to check.
+//! Invariant: every operation is counted exactly once, as mapped, deprecated, left out on request, or unmapped.
 
 use std::collections::HashSet;
 
 use catalog::{Catalog, Kind, Type, Via};
 use serde::Serialize;
 
-/// An operation that the draft does not have.
+/// An operation without a capability in the draft.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Unmapped {
-    /// `GET /tickets/{number}`, or `query ticket`.
+    /// The label of the operation: `GET /tickets/{number}`, or `query ticket`.
     pub operation: String,
     /// The reason, for a person.
     pub why: String,
@@ -18,7 +18,7 @@ pub struct Unmapped {
 /// An assumption of the importer that a person should check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Guess {
-    /// The entity, the operation or the part of the head (`origin`, `auth`) that it is about.
+    /// The subject of the assumption: an entity, an operation, or a key of the catalog's head (`origin`, `auth`).
     pub at: String,
     /// The assumption, for a person.
     pub what: String,
@@ -26,35 +26,36 @@ pub struct Guess {
 
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct ImportReport {
-    /// The number of operations of the specification, deprecated ones included.
+    /// The number of operations in the specification, including deprecated ones.
     pub operations: usize,
     pub deprecated: usize,
-    /// The number of operations that `--only` and `--tag` left out.
+    /// The number of operations that `--only` and `--tag` excluded.
     pub left_out: usize,
-    /// The number of operations that at least one capability calls.
+    /// The number of operations that at least one capability of the draft calls.
     pub mapped: usize,
     pub unmapped: Vec<Unmapped>,
     pub entities: usize,
     pub capabilities: usize,
-    /// The number of relations that a query follows.
+    /// The number of relations that are read by a query of the target entity.
     pub relations: usize,
     /// The number of fields that refer to another entity.
     pub references: usize,
-    /// Entities that cannot be listed.
+    /// The names of entities without a query or a search.
     pub without_list: Vec<String>,
-    /// Entities that cannot be read by their key.
+    /// The names of entities without a get.
     pub without_get: Vec<String>,
     pub guesses: Vec<Guess>,
 }
 
 impl ImportReport {
-    /// Returns the mapped share of the operations that are neither deprecated nor left out; 0 where there are none.
+    /// Returns the mapped share (0 to 1) of the operations that are neither deprecated nor excluded. It is 0 if there are no
+    /// such operations.
     pub fn share(&self) -> f64 {
         self.mapped as f64 / (self.mapped + self.unmapped.len()).max(1) as f64
     }
 
-    /// Counts what the catalog holds.
-    pub(crate) fn count(&mut self, catalog: &Catalog) {
+    /// Fills the counts of entities, capabilities, relations and references from the catalog.
+    pub(crate) fn count_parts(&mut self, catalog: &Catalog) {
         self.entities = catalog.entities.len();
         self.capabilities = catalog.capabilities.len();
         for entity in catalog.entities.values() {

@@ -1,5 +1,5 @@
-//! The settlement of a draft: the reader of catalogs judges its text, and what it refuses is removed with a reason in the report.
-//! Invariant: a draft that comes out loads. Each round removes something, so the rounds end.
+//! The repair of a draft: `catalog::read` checks the text, and each part that it refuses is removed and reported as unmapped.
+//! Invariant: `catalog::read` accepts every returned draft. Each round removes at least one part, so the repair ends.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,22 +11,22 @@ use crate::draft::{self, Draft, DraftCapability, DraftText};
 use crate::report::{ImportReport, Unmapped};
 use crate::{Import, ImportError};
 
-/// The number of rounds: the removal of one part can make another one invalid.
-const MAX_ROUNDS: usize = 12;
+/// The maximum number of rounds. The removal of one part can make another part invalid, so several rounds can be necessary.
+const MAX_REPAIR_ROUNDS: usize = 12;
 
-pub fn settle(mut draft: Draft, mut report: ImportReport) -> Result<Import, ImportError> {
-    for _ in 0..MAX_ROUNDS {
-        prune(&mut draft, &mut report);
+pub fn make_loadable(mut draft: Draft, mut report: ImportReport) -> Result<Import, ImportError> {
+    for _ in 0..MAX_REPAIR_ROUNDS {
+        remove_unreachable_entities(&mut draft, &mut report);
         let written = draft.write()?;
         match catalog::read("draft", &written.text) {
             Ok(catalog) => {
                 let operations: HashSet<&str> = draft.capabilities.iter().map(|c| c.operation.as_str()).collect();
                 report.mapped = operations.len();
-                report.count(&catalog);
+                report.count_parts(&catalog);
                 return Ok(Import { text: written.text, catalog, report });
             }
             Err(rejected) => {
-                if !repair(&mut draft, &written, &rejected, &mut report) {
+                if !remove_refused_parts(&mut draft, &written, &rejected, &mut report) {
                     return Err(ImportError::Refused(rejected.lines().chars().take(2_000).collect()));
                 }
             }
@@ -35,8 +35,13 @@ pub fn settle(mut draft: Draft, mut report: ImportReport) -> Result<Import, Impo
     Err(ImportError::Refused("parts are removed without end".to_owned()))
 }
 
-/// Removes the parts that the reader refused. Returns false where a refusal concerns none of them.
-fn repair(draft: &mut Draft, written: &DraftText, rejected: &Rejected, report: &mut ImportReport) -> bool {
+/// Removes the parts that `catalog::read` refused. Returns false if a diagnostic belongs to no entity and no capability.
+fn remove_refused_parts(
+    draft: &mut Draft,
+    written: &DraftText,
+    rejected: &Rejected,
+    report: &mut ImportReport,
+) -> bool {
     let index = LineIndex::new(&rejected.text);
     let first_capability_line = written.capability_lines.first().copied().unwrap_or(usize::MAX);
     let mut refused_capabilities: HashMap<usize, String> = HashMap::new();
@@ -55,7 +60,8 @@ fn repair(draft: &mut Draft, written: &DraftText, rejected: &Rejected, report: &
     if refused_capabilities.is_empty() && refused_entities.is_empty() {
         return false;
     }
-    // An entity may only be invalid because of its relations, so they are removed first, and the entity in a later round.
+    // The cause may be the entity's relations, so they are removed first. The entity itself is removed only if it is refused
+    // again.
     let mut removed_entities: HashMap<String, String> = HashMap::new();
     let mut cleared: HashSet<usize> = HashSet::new();
     for (at, reason) in refused_entities {
@@ -72,7 +78,7 @@ fn repair(draft: &mut Draft, written: &DraftText, rejected: &Rejected, report: &
     true
 }
 
-/// Removes every capability for which `reason` returns a text, with what names it.
+/// Removes every capability for which `reason` returns a text, and the relations and primary reads that name the capability.
 fn remove_capabilities(
     draft: &mut Draft,
     reason: &dyn Fn(usize, &DraftCapability) -> Option<String>,
@@ -88,7 +94,7 @@ fn remove_capabilities(
     if removed.is_empty() {
         return;
     }
-    // An operation is reported once, and only if no other capability calls it.
+    // An operation is reported at most once, and only if no remaining capability calls it.
     let mut accounted: HashSet<String> = draft.capabilities.iter().map(|c| c.operation.clone()).collect();
     let names: HashSet<String> = removed.iter().map(|(capability, _)| capability.name.clone()).collect();
     for (capability, reason) in removed {
@@ -103,7 +109,7 @@ fn remove_capabilities(
     }
 }
 
-/// Removes entities, with a reason for each name, and their capabilities.
+/// Removes the entities that are named in `reasons`, with their capabilities. The report gets the reasons.
 fn remove_entities(draft: &mut Draft, reasons: &HashMap<String, String>, report: &mut ImportReport) {
     if reasons.is_empty() {
         return;
@@ -113,7 +119,7 @@ fn remove_entities(draft: &mut Draft, reasons: &HashMap<String, String>, report:
     remove_references(draft, &reasons.keys().cloned().collect());
 }
 
-/// Replaces everything that refers to the removed entities.
+/// Removes relations to the removed entities, and replaces references to them by the type `json`.
 fn remove_references(draft: &mut Draft, removed: &HashSet<String>) {
     for capability in &mut draft.capabilities {
         if capability.raw.returns.as_ref().is_some_and(|entity| removed.contains(entity)) {
@@ -133,7 +139,7 @@ fn remove_references(draft: &mut Draft, removed: &HashSet<String>) {
             .relations
             .retain(|_, relation| relation.many.iter().chain(&relation.one).all(|target| !removed.contains(target)));
         for field in entity.raw.fields.values_mut() {
-            // Paths by the parts of a key mean nothing without the reference.
+            // A path for each key part is only valid in a reference.
             let by_parts = matches!(field.path, Some(catalog::raw::FieldPath::Parts(_)));
             if replace_reference(&mut field.kind, removed) && by_parts {
                 field.path = None;
@@ -142,7 +148,7 @@ fn remove_references(draft: &mut Draft, removed: &HashSet<String>) {
     }
 }
 
-/// Makes a reference to a removed entity `json`. Returns whether it was one.
+/// Replaces the type by `json` if it refers to a removed entity. Returns whether the type was replaced.
 fn replace_reference(kind: &mut SlotType, removed: &HashSet<String>) -> bool {
     let target = match kind {
         SlotType::Ref(entity) => Some(&*entity),
@@ -154,19 +160,19 @@ fn replace_reference(kind: &mut SlotType, removed: &HashSet<String>) -> bool {
     };
     let is_removed = target.is_some_and(|entity| removed.contains(entity));
     if is_removed {
-        *kind = draft::named("json");
+        *kind = draft::named_type("json");
     }
     is_removed
 }
 
-/// Removes entities that no call reads and no answer holds: their writes could not be called on anything.
-fn prune(draft: &mut Draft, report: &mut ImportReport) {
+/// Removes entities whose rows no capability returns, because a program could not get a row for their writes.
+fn remove_unreachable_entities(draft: &mut Draft, report: &mut ImportReport) {
     let mut reached: HashSet<&str> = HashSet::new();
     for capability in &draft.capabilities {
         let raw = &capability.raw;
         let answers_with_row =
             matches!(capability.kind, Kind::Create | Kind::Update) && raw.answer.is_none() && raw.returns.is_none();
-        // An action that is not called on a row can be called without one.
+        // An action without a row can be called directly, so its entity is kept.
         let needs_no_row = capability.kind == Kind::Action && !capability.on_row;
         if capability.kind.is_read() || answers_with_row || needs_no_row {
             reached.insert(&capability.entity);

@@ -1,5 +1,7 @@
-//! The update of an edited catalog from a new draft: edited lines stay, and new parts are added at the end of their section.
-//! Invariant: no line of the person is changed or lost, and the result loads. The update says what could not be added, and why.
+//! The update of an edited catalog from a new draft: edited lines stay, and new blocks are added at the end of their section.
+//! A block is the lines of one entity or capability.
+//! Invariant: no line of the edited catalog is changed or removed, and `catalog::read` accepts the result. Blocks that do not
+//! fit are reported with a reason.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
@@ -10,30 +12,31 @@ use serde::Serialize;
 
 use crate::{Import, ImportError};
 
-/// The number of times that blocks which do not fit are removed before the update gives up.
-const MAX_ROUNDS: usize = 12;
+/// The maximum number of rounds in which refused blocks are removed before the update adds nothing.
+const MAX_MERGE_ROUNDS: usize = 12;
 
-/// The keys after which a draft writes the name of an entity.
+/// The keys of a draft whose value is the name of an entity.
 const ENTITY_KEYS: [&str; 10] =
     ["query", "search", "get", "singleton", "create", "update", "delete", "action", "returns", "ref"];
 
 #[derive(Debug, Clone, Serialize)]
 pub struct Update {
-    /// The updated catalog.
+    /// The text of the updated catalog.
     #[serde(skip)]
     pub text: String,
-    /// The names of capabilities that are new in the specification.
+    /// The names of the capabilities that were added.
     pub added: Vec<String>,
-    /// The names of capabilities whose operation the specification no longer has. They stay: a person decides.
+    /// The names of capabilities whose operation is no longer in the specification. They stay in the catalog until a person
+    /// removes them.
     pub gone: Vec<String>,
-    /// Capabilities whose operation takes other parameters than before, each with the difference.
+    /// One line for each capability whose operation has new or removed parameters: the name and the difference.
     pub changed: Vec<String>,
-    /// New parts that do not fit into the catalog, each with the reason.
+    /// One line for each new block that the catalog cannot contain: the name and the reason.
     pub refused: Vec<String>,
 }
 
-/// The lines of one entity or capability of the draft.
-struct Block {
+/// The YAML lines of one entity or capability of the draft.
+struct YamlBlock {
     name: String,
     text: String,
 }
@@ -45,56 +48,57 @@ struct Merged {
     refused: Vec<String>,
 }
 
-/// Adds the capabilities of a new draft to an existing catalog, with the entities that they need.
+/// Adds the new capabilities of a draft to an existing catalog, with the entities that the capabilities need.
 pub fn update(existing: &str, import: &Import) -> Result<Update, ImportError> {
     let old = catalog::read("existing", existing).map_err(|rejected| ImportError::Existing(rejected.lines()))?;
-    let old_operations = by_operation(&old);
-    let new_operations = by_operation(&import.catalog);
+    let old_operations = capabilities_by_operation(&old);
+    let new_operations = capabilities_by_operation(&import.catalog);
     let mut gone = Vec::new();
     let mut changed = Vec::new();
     for (operation, before) in &old_operations {
         match new_operations.get(operation) {
-            Some(after) => changed.extend(parameter_difference(before, after)),
+            Some(after) => changed.extend(describe_parameter_difference(before, after)),
             None => gone.push(before.name.clone()),
         }
     }
 
-    let renames = renamed_entities(&old_operations, &new_operations);
-    let sections = Sections::of(&import.text);
+    let renames = find_renamed_entities(&old_operations, &new_operations);
+    let sections = Sections::split(&import.text);
     let new_names: BTreeSet<&str> = new_operations
         .iter()
         .filter(|(operation, _)| !old_operations.contains_key(*operation))
         .map(|(_, capability)| capability.name.as_str())
         .collect();
-    let mut capabilities: Vec<Block> = Vec::new();
+    let mut capabilities: Vec<YamlBlock> = Vec::new();
     let mut needed_entities: BTreeSet<&str> = BTreeSet::new();
     for capability in import.catalog.capabilities.values() {
         if !new_names.contains(capability.name.as_str()) || old.capabilities.contains_key(&capability.name) {
             continue;
         }
         let Some(text) = sections.capabilities.get(capability.name.as_str()) else { continue };
-        capabilities.push(Block { name: capability.name.clone(), text: with_renames(text, &renames) });
+        capabilities.push(YamlBlock { name: capability.name.clone(), text: rename_entities(text, &renames) });
         for entity in [&capability.entity, &capability.returns] {
             if !old.entities.contains_key(entity) && !renames.contains_key(entity) {
                 needed_entities.insert(entity);
             }
         }
     }
-    let mut entities: Vec<Block> = Vec::new();
+    let mut entities: Vec<YamlBlock> = Vec::new();
     for name in needed_entities {
         if let Some(text) = sections.entities.get(name) {
-            // The relations of the draft name its own capabilities, which may have other names in the catalog.
-            let text = with_renames(&without_relations(text), &renames);
-            entities.push(Block { name: name.to_owned(), text });
+            // Relations name capabilities of the draft, which may have other names in the edited catalog, so relations are
+            // removed.
+            let text = rename_entities(&remove_relations(text), &renames);
+            entities.push(YamlBlock { name: name.to_owned(), text });
         }
     }
     let Merged { text, added, refused } = merge(existing, entities, capabilities)?;
     Ok(Update { text, added, gone, changed, refused })
 }
 
-/// Returns the first capability of each operation. An operation is recognised by its path without the names of holes:
-/// `GET /tickets/{}`.
-fn by_operation(catalog: &Catalog) -> BTreeMap<String, &Capability> {
+/// Returns the first capability of each operation. The map's key is the method and the path without placeholder names: `GET
+/// /tickets/{}`.
+fn capabilities_by_operation(catalog: &Catalog) -> BTreeMap<String, &Capability> {
     let mut out = BTreeMap::new();
     for capability in catalog.capabilities.values() {
         let operation = match &capability.transport {
@@ -111,8 +115,8 @@ fn by_operation(catalog: &Catalog) -> BTreeMap<String, &Capability> {
     out
 }
 
-/// Returns a line for a person about parameters that are new or gone; `None` where there are none.
-fn parameter_difference(before: &Capability, after: &Capability) -> Option<String> {
+/// Returns a line about new and removed parameters; `None` if the parameters are the same.
+fn describe_parameter_difference(before: &Capability, after: &Capability) -> Option<String> {
     let only_in = |one: &Capability, other: &Capability| {
         let names: Vec<&str> =
             one.params.keys().filter(|name| !other.params.contains_key(*name)).map(String::as_str).collect();
@@ -130,8 +134,9 @@ fn parameter_difference(before: &Capability, after: &Capability) -> Option<Strin
     (!new.is_empty() || !lost.is_empty()).then_some(line)
 }
 
-/// Returns the person's name of each entity that the draft names otherwise: the name with which most operations of both agree.
-fn renamed_entities(
+/// Returns the renamed entities: the name in the draft and the name in the edited catalog. Two names belong together if they
+/// share more operations than any other pair.
+fn find_renamed_entities(
     old: &BTreeMap<String, &Capability>,
     new: &BTreeMap<String, &Capability>,
 ) -> HashMap<String, String> {
@@ -144,7 +149,7 @@ fn renamed_entities(
     let mut best: HashMap<&str, (&str, usize)> = HashMap::new();
     for ((draft_name, name), count) in operations {
         let known = best.entry(draft_name).or_insert((name, count));
-        // Of names with as many operations, the first in the alphabet, so that the result does not depend on the map's order.
+        // Of names with equally many operations, the first in the alphabet wins, because the order of a hash map is random.
         if count > known.1 || (count == known.1 && name < known.0) {
             *known = (name, count);
         }
@@ -155,8 +160,8 @@ fn renamed_entities(
         .collect()
 }
 
-/// Replaces the names of entities in a block of a draft.
-fn with_renames(text: &str, renames: &HashMap<String, String>) -> String {
+/// Replaces the names of renamed entities in a block of the draft.
+fn rename_entities(text: &str, renames: &HashMap<String, String>) -> String {
     let mut out = text.to_owned();
     for (draft_name, name) in renames {
         for key in ENTITY_KEYS {
@@ -168,8 +173,8 @@ fn with_renames(text: &str, renames: &HashMap<String, String>) -> String {
     out
 }
 
-/// Removes `relations` from the block of an entity, whose keys are indented by four spaces.
-fn without_relations(text: &str) -> String {
+/// Removes the key `relations` from the block of an entity. Keys of an entity are indented by four spaces.
+fn remove_relations(text: &str) -> String {
     let mut in_relations = false;
     let mut out = String::new();
     for line in text.lines() {
@@ -184,15 +189,15 @@ fn without_relations(text: &str) -> String {
     out
 }
 
-/// The blocks of a draft by their names.
+/// The blocks of a draft by name.
 struct Sections<'t> {
     entities: HashMap<&'t str, String>,
     capabilities: HashMap<&'t str, String>,
 }
 
 impl<'t> Sections<'t> {
-    /// Splits the text of a draft, whose layout is known: sections without indentation, names indented by two spaces.
-    fn of(text: &'t str) -> Self {
+    /// Splits the text of a draft into blocks. A draft has sections without indentation and names indented by two spaces.
+    fn split(text: &'t str) -> Self {
         let mut sections = Self { entities: HashMap::new(), capabilities: HashMap::new() };
         let mut section = "";
         let mut name = "";
@@ -220,11 +225,15 @@ impl<'t> Sections<'t> {
     }
 }
 
-/// Adds the blocks to the catalog. The reader of catalogs judges the result, and blocks that it refuses are removed.
-fn merge(existing: &str, mut entities: Vec<Block>, mut capabilities: Vec<Block>) -> Result<Merged, ImportError> {
+/// Adds the blocks to the catalog. Blocks that `catalog::read` refuses are removed, and the rest is tried again.
+fn merge(
+    existing: &str,
+    mut entities: Vec<YamlBlock>,
+    mut capabilities: Vec<YamlBlock>,
+) -> Result<Merged, ImportError> {
     let mut refused = Vec::new();
-    for _ in 0..MAX_ROUNDS {
-        let layout = Layout::of(existing, &entities, &capabilities);
+    for _ in 0..MAX_MERGE_ROUNDS {
+        let layout = MergedText::assemble(existing, &entities, &capabilities);
         let Err(rejected) = catalog::read("merged", &layout.text) else {
             let added = capabilities.into_iter().map(|block| block.name).collect();
             return Ok(Merged { text: layout.text, added, refused });
@@ -240,7 +249,7 @@ fn merge(existing: &str, mut entities: Vec<Block>, mut capabilities: Vec<Block>)
         if refused_blocks.is_empty() {
             break;
         }
-        // From the last to the first, so that the numbers of the others stay. Entities are numbered before capabilities.
+        // Blocks are removed from the last to the first, so that the numbers of the remaining blocks stay valid.
         for (number, reason) in refused_blocks.into_iter().rev() {
             let block = match number.checked_sub(entities.len()) {
                 Some(at) => capabilities.remove(at),
@@ -253,16 +262,16 @@ fn merge(existing: &str, mut entities: Vec<Block>, mut capabilities: Vec<Block>)
     Ok(Merged { text: existing.to_owned(), added: Vec::new(), refused })
 }
 
-/// A catalog with blocks added to it.
-struct Layout {
+/// The text of a catalog with added blocks, and the position of each block.
+struct MergedText {
     text: String,
-    /// The lines of each block with its number. Entities are numbered before capabilities.
+    /// The line range and the number of each block. Entities are numbered before capabilities.
     blocks: Vec<(Range<usize>, usize)>,
 }
 
-impl Layout {
-    /// Puts entities at the end of the section of entities, and capabilities at the end of theirs.
-    fn of(existing: &str, entities: &[Block], capabilities: &[Block]) -> Self {
+impl MergedText {
+    /// Inserts entities at the end of the section `entities`, and capabilities at the end of the section `capabilities`.
+    fn assemble(existing: &str, entities: &[YamlBlock], capabilities: &[YamlBlock]) -> Self {
         let lines: Vec<&str> = existing.lines().collect();
         let end_of_entities = end_of_section(&lines, "entities");
         let end_of_capabilities = end_of_section(&lines, "capabilities");
@@ -284,7 +293,7 @@ impl Layout {
         layout
     }
 
-    fn add(&mut self, blocks: &[Block], first_number: usize, next_line: &mut usize) {
+    fn add(&mut self, blocks: &[YamlBlock], first_number: usize, next_line: &mut usize) {
         for (at, block) in blocks.iter().enumerate() {
             let count = block.text.lines().count();
             self.blocks.push((*next_line..*next_line + count, first_number + at));
@@ -294,7 +303,7 @@ impl Layout {
     }
 }
 
-/// Returns the index of the line after the last of a section, without the empty lines at its end.
+/// Returns the index after the last non-empty line of a section.
 fn end_of_section(lines: &[&str], section: &str) -> usize {
     let head = format!("{section}:");
     let start = lines.iter().position(|line| line.trim_end().starts_with(&head)).unwrap_or(lines.len());

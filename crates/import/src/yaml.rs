@@ -1,23 +1,23 @@
-//! An emitter of YAML for people: a tree of values as text with plain words, short lines and comments.
-//! Invariant: each value reads back as the same value, in a block and inside `{}` or `[]`. No key of any format is known here.
+//! An emitter of readable YAML: JSON values as text with unquoted words, short lines and comments.
+//! Invariant: a YAML parser reads each written value back as the same value. The emitter has no knowledge of catalog keys.
 
 use serde_json::{Map, Value};
 
-/// The length of a line above which a map is written with one entry on each line.
-const MAX_WIDTH: usize = 118;
+/// The maximum line length in characters. A longer map is written with one entry per line.
+const MAX_LINE_CHARS: usize = 118;
 
-/// The length at which a line of a comment is cut, since a comment may quote any specification.
-const MAX_COMMENT: usize = 300;
+/// The length in characters at which a comment line is cut, because a comment may quote long texts of a specification.
+const MAX_COMMENT_CHARS: usize = 300;
 
-/// Words that YAML 1.1, or some reader of YAML, takes for a boolean, null or a number.
+/// Words that YAML 1.1 or a common YAML parser reads as a boolean, null or a number. They are quoted.
 const RESERVED_WORDS: [&str; 12] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n", "~", "nan", "inf"];
 
-/// Writes a document from top to bottom. Depth counts levels of two spaces.
+/// Writes a YAML document from top to bottom. A `depth` of 1 is an indentation of two spaces.
 pub struct Emitter<'k> {
     text: String,
-    /// The number of the line that is written next, from 1.
+    /// The number of the next line, starting at 1.
     next_line: usize,
-    /// Keys whose maps have one entry on each line even if they fit on one.
+    /// Keys whose maps are always written with one entry per line.
     expanded_keys: &'k [&'k str],
 }
 
@@ -40,41 +40,41 @@ impl<'k> Emitter<'k> {
 
     pub fn comment(&mut self, depth: usize, text: &str) {
         for line in text.lines() {
-            let printable: String = line.chars().filter(|c| !c.is_control()).take(MAX_COMMENT).collect();
+            let printable: String = line.chars().filter(|c| !c.is_control()).take(MAX_COMMENT_CHARS).collect();
             self.line(depth, &format!("# {printable}"));
         }
     }
 
-    /// Opens a map whose entries the caller writes one level deeper.
+    /// Writes the key of a map. The caller then writes the map's entries one level deeper.
     pub fn open(&mut self, depth: usize, key: &str) {
         self.line(depth, &format!("{}:", flow_text(key)));
     }
 
-    /// Writes the entries of a map, in their order.
+    /// Writes the entries of a map in order.
     pub fn entries(&mut self, depth: usize, entries: &Map<String, Value>) {
         for (key, value) in entries {
             self.entry(depth, key, value);
         }
     }
 
-    /// Writes one entry on its line. A map that is too long for a line gets a line for each of its entries; those stay on one
-    /// line, since a type that is torn into a block is harder to read than a long line.
+    /// Writes one entry. A map that is too long for a line is written with one line per entry. Those lines are never broken
+    /// again, because a long line is easier to read than a nested block.
     pub fn entry(&mut self, depth: usize, key: &str, value: &Value) {
-        let line = format!("{}: {}", flow_text(key), block(value));
+        let line = format!("{}: {}", flow_text(key), block_value(value));
         if let Value::Object(map) = value
             && !map.is_empty()
-            && (self.expanded_keys.contains(&key) || 2 * depth + line.chars().count() > MAX_WIDTH)
+            && (self.expanded_keys.contains(&key) || 2 * depth + line.chars().count() > MAX_LINE_CHARS)
         {
             self.open(depth, key);
             for (inner_key, inner) in map {
-                self.line(depth + 1, &format!("{}: {}", flow_text(inner_key), block(inner)));
+                self.line(depth + 1, &format!("{}: {}", flow_text(inner_key), block_value(inner)));
             }
             return;
         }
         self.line(depth, &line);
     }
 
-    /// `line` has no line break: texts with one are quoted.
+    /// Writes a line. `line` contains no line break, because texts with line breaks are quoted.
     fn line(&mut self, depth: usize, line: &str) {
         if !line.is_empty() {
             self.text.push_str(&"  ".repeat(depth));
@@ -85,31 +85,32 @@ impl<'k> Emitter<'k> {
     }
 }
 
-/// Returns a value as it stands after `key: ` in a block.
-fn block(value: &Value) -> String {
+/// Returns the YAML of a value after `key: ` in a block.
+fn block_value(value: &Value) -> String {
     match value {
         Value::String(text) => block_text(text),
-        other => flow(other),
+        other => flow_value(other),
     }
 }
 
-/// Returns a value as it stands inside `{}` or `[]`: `{a: b, c: [d]}`.
-fn flow(value: &Value) -> String {
+/// Returns the YAML of a value in flow style: `{a: b, c: [d]}`.
+fn flow_value(value: &Value) -> String {
     match value {
         Value::String(text) => flow_text(text),
-        Value::Array(items) => format!("[{}]", items.iter().map(flow).collect::<Vec<_>>().join(", ")),
+        Value::Array(items) => format!("[{}]", items.iter().map(flow_value).collect::<Vec<_>>().join(", ")),
         Value::Object(map) => {
-            let pairs = map.iter().map(|(key, value)| format!("{}: {}", flow_text(key), flow(value)));
+            let pairs = map.iter().map(|(key, value)| format!("{}: {}", flow_text(key), flow_value(value)));
             format!("{{{}}}", pairs.collect::<Vec<_>>().join(", "))
         }
         other => other.to_string(),
     }
 }
 
-/// In a block, a sentence, an address and a path with holes stay plain: `GET /tickets/{number}?state={state}`.
+/// Returns a text for block style. Sentences, URLs and paths with placeholders stay unquoted: `GET
+/// /tickets/{number}?state={state}`.
 fn block_text(text: &str) -> String {
     let indicator = |c: char| is_unprintable(c) || "#\"'*!|>%@`\\".contains(c);
-    // A brace beside a space is valid, but looks like a map of YAML: `query { viewer }`.
+    // A brace next to a space is valid YAML, but a person would read it as a map: `query { viewer }`.
     let looks_like_map = text.contains("{ ") || text.contains(" }");
     let looks_like_key = text.contains(": ") || text.ends_with(':');
     let is_plain = text.starts_with(|c: char| c.is_alphabetic() || c == '_')
@@ -121,7 +122,7 @@ fn block_text(text: &str) -> String {
     if is_plain { text.to_owned() } else { quoted(text) }
 }
 
-/// Inside `{}` and `[]`, and as a key, only words of a few characters stay plain.
+/// Returns a text for flow style and for keys, where only words of letters, digits and a few signs stay unquoted.
 fn flow_text(text: &str) -> String {
     let is_plain = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-./".contains(&b))
@@ -134,13 +135,13 @@ fn is_reserved(text: &str) -> bool {
     RESERVED_WORDS.contains(&text.to_ascii_lowercase().as_str())
 }
 
-/// Returns whether YAML wants this character escaped.
+/// Returns whether YAML requires an escape for this character.
 fn is_unprintable(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
 }
 
 fn quoted(text: &str) -> String {
-    // A JSON string is a double-quoted one of YAML, except for the characters that JSON prints and YAML does not.
+    // A JSON string is a valid double-quoted YAML string, except for characters that JSON prints and YAML forbids.
     let json = Value::String(text.to_owned()).to_string();
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {

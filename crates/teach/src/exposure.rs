@@ -1,6 +1,7 @@
-//! Exposure: the decision which methods of the seeded entities enter a wave.
-//! Invariant: reads always enter. A write enters if the intent mentions it, if it is asked for by name, or if the entity has
-//! no other use: no list, search or get reads it. Lists, searches and gets are not methods: an exposed entity has all of them.
+//! Exposure: the decision which methods of the seeded entities a wave teaches. Lists, searches and gets are not methods; each
+//! exposed entity has all of them.
+//! Invariant: methods that read are always taught. A write is taught if the intent mentions it, if the request names it, or if
+//! no list, search or get reads its entity.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,20 +11,20 @@ use catalog::{Capability, Catalog};
 use crate::relevance::{Intent, Vocabulary};
 use crate::request::{Catalogs, SeedError, TeachRequest, clip_name};
 
-/// For each requested entity the capabilities that were asked for by name; `*` stands for all of them.
+/// The capabilities that the request names, by entity; `*` means all capabilities of the entity.
 type NamedCapabilities<'a> = BTreeMap<(&'a CatalogId, &'a str), BTreeSet<&'a str>>;
 
-/// The entities and methods that one request exposes, before they have symbols.
+/// The entities and methods that one request teaches, before symbols are assigned.
 pub struct Exposure<'a> {
     /// The seeded entities.
     pub entities: BTreeSet<(&'a CatalogId, &'a str)>,
-    /// Capabilities that are called by name, as catalog, entity and name. `ranked` may add some of entities that an earlier
-    /// wave taught.
+    /// The methods as catalog, entity and capability name. They can belong to entities of earlier waves, because `ranked` may
+    /// name such capabilities.
     pub methods: BTreeSet<(&'a CatalogId, &'a str, &'a str)>,
 }
 
 impl<'a> Exposure<'a> {
-    /// Decides about a request. `earlier` are the entities that the session was taught before.
+    /// Returns the exposure of a request. `earlier` has the entities that earlier waves taught.
     pub fn of(
         catalogs: &'a Catalogs,
         request: &TeachRequest<'a>,
@@ -37,7 +38,8 @@ impl<'a> Exposure<'a> {
             named_capabilities.entry((id, &capability.entity)).or_default().insert(&capability.name);
         }
         let intent = request.intent.map(Intent::new);
-        // A vocabulary reads all words of its catalog, so it is made only where a write is judged, and once.
+        // Building a vocabulary reads all words of a catalog, so each vocabulary is built once and only if a write must be
+        // judged.
         let mut vocabularies: BTreeMap<&CatalogId, Vocabulary<'_>> = BTreeMap::new();
         let mut methods = BTreeSet::new();
         for ((id, entity), named) in &named_capabilities {
@@ -57,8 +59,8 @@ impl<'a> Exposure<'a> {
                     methods.insert((*id, *entity, capability.name.as_str()));
                 }
             }
-            // A seed that teaches nothing would be useless: an entity that only has writes is taught with all of them, and one
-            // that only calls of other entities answer with is taught with those calls.
+            // A seed without taught reads and methods would be useless. An entity with only writes is taught with all writes;
+            // an entity that only other entities' calls return is taught with those calls.
             if is_seeded && methods.len() == count_before && !is_readable(catalog, entity) {
                 methods.extend(catalog.methods(entity).map(|c| (*id, *entity, c.name.as_str())));
                 let of_known =
@@ -70,19 +72,19 @@ impl<'a> Exposure<'a> {
     }
 }
 
-/// Returns the capabilities of other entities that answer with rows of this one.
+/// Returns the capabilities of other entities whose answers contain rows of this entity.
 pub fn capabilities_returning<'a>(catalog: &'a Catalog, entity: &'a str) -> impl Iterator<Item = &'a Capability> {
     catalog.capabilities.values().filter(move |c| c.returns == entity && c.entity != entity && c.gives_rows())
 }
 
-/// Returns whether a list, a search or a get reads the entity.
+/// Returns whether the entity has a list, a search or a get.
 pub fn is_readable(catalog: &Catalog, entity: &str) -> bool {
     catalog.queries(entity).next().is_some()
         || catalog.searches(entity).next().is_some()
         || catalog.get_of(entity).is_some()
 }
 
-/// Checks the seeds, and returns their entities with the capabilities that they name.
+/// Checks the seeds. Returns the seeded entities with the capabilities that the seeds name.
 fn capabilities_of_seeds<'a>(
     catalogs: &'a Catalogs,
     request: &TeachRequest<'a>,
@@ -108,7 +110,7 @@ fn capabilities_of_seeds<'a>(
     Ok(named_capabilities)
 }
 
-/// Finds a capability of an entity by its name, or by its name without the entity's (`close` for `ticket_close`).
+/// Finds a capability of an entity by its name or by its method name (`close` for `ticket_close`).
 fn find_capability<'a>(catalog: &'a Catalog, entity: &str, name: &str) -> Result<&'a str, SeedError> {
     catalog
         .capabilities_of(entity)
@@ -123,7 +125,8 @@ fn find_capability<'a>(catalog: &'a Catalog, entity: &str, name: &str) -> Result
         })
 }
 
-/// Finds a capability of any known entity by a name of `ranked_capabilities`, which may begin with an API (`demo:ticket_close`).
+/// Finds a capability of any known entity by a name of the request's `ranked_capabilities`. The name may start with an API:
+/// `demo:ticket_close`.
 fn find_ranked<'a>(
     catalogs: &'a Catalogs,
     known: &BTreeSet<(&'a CatalogId, &'a str)>,
@@ -139,7 +142,7 @@ fn find_ranked<'a>(
         .flat_map(|(id, catalog)| catalog.capabilities.values().map(move |c| (id, c)))
         .filter(|(id, c)| known.contains(&(*id, c.entity.as_str())))
         .collect();
-    // A full name wins over the short form that a table writes, which several entities may share.
+    // A full name takes precedence over the short form of a table, because several entities may share a short form.
     let mut matches: Vec<_> = candidates.iter().filter(|(_, c)| c.name == plain_name).copied().collect();
     if matches.is_empty() {
         matches = candidates.iter().filter(|(_, c)| is_written_as(c, plain_name)).copied().collect();

@@ -1,10 +1,10 @@
-//! The texts that a model reads: the ledger of symbols, the choice of the capabilities that a wave teaches, the table that
-//! teaches them, and the search for the entities of an intent.
+//! Teaching a model: the ledger of symbols, the choice of the capabilities that a wave teaches, the table of a wave, and the
+//! discovery of the entities for an intent.
 //!
 //! Invariants:
-//! - No I/O, no async; no input makes this crate panic.
-//! - The ledger is append-only: a symbol never changes its meaning.
-//! - A taught line is parsed and checked by the code that runs programs before it is shown.
+//! - The crate does no I/O and is not async. No input makes it panic.
+//! - The ledger is append-only, so a symbol never changes its meaning.
+//! - Each row of a table is parsed and checked by the code that checks programs before a model reads the row.
 
 pub mod discovery;
 mod exposure;

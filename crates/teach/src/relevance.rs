@@ -1,5 +1,5 @@
-//! The relevance of a capability to an intent: how much the words of the one answer the words of the other.
-//! Invariant: a pure function of the catalog and the intent, between 0 and 1.
+//! The relevance of a capability to an intent, computed from the words that both contain.
+//! Invariant: the relevance depends only on the catalog and the intent, and is between 0 and 1.
 
 use std::collections::BTreeSet;
 
@@ -9,21 +9,21 @@ use rustc_hash::FxHashMap;
 
 use crate::words::{kind_words, stems, written_words};
 
-/// The relevance from which on the intent mentions the capability. One word that few capabilities of the catalog have is
-/// enough; a word of a description that every second capability has is not.
-pub const RELEVANT: f32 = 0.35;
+/// The minimum relevance at which an intent is taken to mention a capability. One rare word of the capability is enough; a
+/// common word of a description is not.
+pub const MIN_RELEVANCE: f32 = 0.35;
 
-/// The weight of a word of the intent that is in the capability's name or among its `words`.
-const NAME: f32 = 0.9;
-/// The weight of a word that the capability's kind implies: a `create` adds.
-const KIND: f32 = 0.7;
-/// The weight of a word of the capability's description.
-const ABOUT: f32 = 0.6;
+/// The weight of a match with the capability's name or its `words`.
+const NAME_WEIGHT: f32 = 0.9;
+/// The weight of a match with a word that the capability's kind implies, such as `add` for `create`.
+const KIND_WEIGHT: f32 = 0.7;
+/// The weight of a match with the capability's description.
+const ABOUT_WEIGHT: f32 = 0.6;
 
-/// The intent of a session as stems.
+/// The stems of a session's intent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Intent {
-    /// Each stem once, in the order of the text.
+    /// The different stems in the order of the text.
     stems: Vec<String>,
     /// The stems at positions where an English sentence has an imperative: `comment on…`, `… and refund it`.
     verbs: BTreeSet<String>,
@@ -49,15 +49,15 @@ impl Intent {
     }
 }
 
-/// The counted words of a catalog's capabilities. It is made once for all capabilities of a catalog.
+/// The stems of a catalog's capabilities with their counts. One vocabulary serves all capabilities of the catalog.
 #[derive(Debug, Default)]
 pub struct Vocabulary<'c> {
     stems: StemNumbers<'c>,
-    /// The number of capabilities that have a stem, by the number of the stem.
+    /// The number of capabilities that contain a stem, by stem number.
     counts: Vec<usize>,
-    /// The number of all capabilities, which the counts are compared with.
+    /// The number of all capabilities. `counts` divided by it is the frequency of a stem.
     capabilities: usize,
-    /// By the capability's name: the numbers of its stems with their weights, before rarity.
+    /// The stem numbers of each capability with their weights, by capability name. The weights do not include the rarity.
     words: FxHashMap<&'c str, Vec<(usize, f32)>>,
 }
 
@@ -69,7 +69,8 @@ impl<'c> Vocabulary<'c> {
             entity_stems.clear();
             vocabulary.stems.visit(&capability.entity, |stem| entity_stems.push(stem));
             let words = vocabulary.weighted_stems(capability, &entity_stems);
-            // The entity's own name is no reason to choose one of its capabilities, but it makes the word common for others.
+            // The stems of the entity's name are not evidence for one of its capabilities, but they are counted, so that they
+            // are common words for other capabilities.
             entity_stems.sort_unstable();
             entity_stems.dedup();
             vocabulary.counts.resize(vocabulary.stems.numbers.len(), 0);
@@ -81,12 +82,13 @@ impl<'c> Vocabulary<'c> {
         vocabulary
     }
 
-    /// Returns how much the intent mentions the capability, 0 to 1: by words of its name, its description and its synonyms, of
-    /// which rare ones count more. The entity's own name does not count, unless the intent uses it as a verb of the capability
-    /// that creates one (`comment on…`).
+    /// Returns the relevance of a capability to the intent, 0 to 1. Matches with the name, the description and the synonyms
+    /// count, rare words more than common ones. The entity's name counts only if the intent uses it as the verb of the
+    /// capability that creates a row (`comment on…`).
     pub fn relevance(&self, capability: &Capability, intent: &Intent) -> f32 {
         let Some(words) = self.words.get(capability.name.as_str()) else { return 0.0 };
-        // The hits are combined like independent chances, so that the relevance grows with each hit and never exceeds 1.
+        // The matches are combined like independent probabilities, so that the relevance grows with each match and never
+        // exceeds 1.
         let mut missed = 1.0;
         for stem in intent.stems.iter().filter_map(|stem| self.stems.numbers.get(stem)) {
             if let Some((_, weight)) = words.iter().find(|(known, _)| known == stem) {
@@ -96,13 +98,13 @@ impl<'c> Vocabulary<'c> {
         if capability.kind == Kind::Create {
             let name = stems(&capability.entity);
             if name.last().is_some_and(|noun| intent.verbs.contains(noun)) {
-                missed *= 1.0 - KIND;
+                missed *= 1.0 - KIND_WEIGHT;
             }
         }
         1.0 - missed
     }
 
-    /// Returns the stems of a capability with their weights: each once, and none of the entity's own.
+    /// Returns the different stems of a capability with their weights, without the stems of the entity's name.
     fn weighted_stems(&mut self, capability: &'c Capability, entity_stems: &[usize]) -> Vec<(usize, f32)> {
         let mut words: Vec<(usize, f32)> = Vec::new();
         let mut add = |text: &'c str, weight: f32| {
@@ -112,33 +114,33 @@ impl<'c> Vocabulary<'c> {
                 None => words.push((stem, weight)),
             });
         };
-        add(&capability.name, NAME);
-        capability.words.iter().for_each(|word| add(word, NAME));
-        add(&capability.about, ABOUT);
-        kind_words(capability.kind).iter().for_each(|word| add(word, KIND));
+        add(&capability.name, NAME_WEIGHT);
+        capability.words.iter().for_each(|word| add(word, NAME_WEIGHT));
+        add(&capability.about, ABOUT_WEIGHT);
+        kind_words(capability.kind).iter().for_each(|word| add(word, KIND_WEIGHT));
         words
     }
 
-    /// Returns 1 for a stem of one capability, falling to 0 for a stem that all of them have.
+    /// Returns the rarity of a stem: 1 if one capability contains it, falling to 0 if all capabilities contain it.
     fn rarity(&self, stem: usize) -> f32 {
         let all = self.capabilities as f32;
         let with_stem = self.counts.get(stem).copied().unwrap_or(1) as f32;
-        // A single capability has no others to be distinguished from, and the logarithm of 1 would be divided by.
+        // With a single capability, the formula would divide by the logarithm of 1, which is 0.
         if all <= 1.0 { 1.0 } else { 1.0 - (with_stem.ln() / all.ln()).clamp(0.0, 1.0) }
     }
 }
 
-/// Numbers for stems. Stemming is the dear part of a vocabulary, so a word that is in a thousand descriptions is stemmed once.
+/// The numbering of stems. Stemming is slow, so each different word is stemmed only once.
 #[derive(Debug, Default)]
 struct StemNumbers<'c> {
-    /// By stem.
+    /// The number of each stem.
     numbers: FxHashMap<String, usize>,
-    /// By word as it is written: the numbers of its stems.
+    /// The stem numbers of each word, by the word as written.
     known: FxHashMap<&'c str, Vec<usize>>,
 }
 
 impl<'c> StemNumbers<'c> {
-    /// Calls `visit` with the number of each stem of the text, in its order. A new stem gets the next number.
+    /// Calls `visit` with the number of each stem of the text, in order. A new stem gets the next number.
     fn visit(&mut self, text: &'c str, mut visit: impl FnMut(usize)) {
         for word in written_words(text) {
             let Self { numbers, known } = self;
@@ -155,7 +157,7 @@ impl<'c> StemNumbers<'c> {
 }
 
 #[cfg(test)]
-// why: a failed expectation is the test's own failure.
+// A panic in a shared test function fails the test that calls it, so these lints are allowed.
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
     use super::*;
@@ -176,7 +178,7 @@ mod tests {
         let vocabulary = Vocabulary::of(catalog);
         let intent = Intent::new(intent);
         let writes = catalog.capabilities.values().filter(|c| c.entity == entity && !c.kind.is_read());
-        writes.filter(|c| vocabulary.relevance(c, &intent) >= RELEVANT).map(|c| c.name.clone()).collect()
+        writes.filter(|c| vocabulary.relevance(c, &intent) >= MIN_RELEVANCE).map(|c| c.name.clone()).collect()
     }
 
     #[test]
@@ -209,7 +211,7 @@ mod tests {
         let demo = demo();
         assert_eq!(relevance_of(&demo, "ticket_close", "tickets, and every ticket"), 0.0);
         assert_eq!(relevance_of(&demo, "comment_add", "all comments by Ada"), 0.0);
-        assert!(relevance_of(&demo, "comment_add", "find the ticket and comment on it") >= RELEVANT);
+        assert!(relevance_of(&demo, "comment_add", "find the ticket and comment on it") >= MIN_RELEVANCE);
     }
 
     #[test]

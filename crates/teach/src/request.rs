@@ -1,5 +1,5 @@
-//! The request to teach a session: the seeds, the options around them, and the reasons for refusing a request.
-//! Invariant: seeds name catalog ids, because aliases are resolved before. Their order does not matter.
+//! The request to teach a session: the seeds, the options, and the reasons for refusing a request.
+//! Invariant: seeds contain catalog ids; the caller has already resolved aliases. The order of the seeds does not matter.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,9 +7,9 @@ use std::sync::Arc;
 use base::CatalogId;
 use catalog::Catalog;
 
-use crate::relevance::RELEVANT;
+use crate::relevance::MIN_RELEVANCE;
 
-/// The catalogs that a session has pinned, without the parts that its tenant may not use.
+/// The catalogs that a session has pinned, reduced to the parts that the tenant may use.
 pub type Catalogs = BTreeMap<CatalogId, Arc<Catalog>>;
 
 /// An entity that a caller asks to be taught.
@@ -17,37 +17,37 @@ pub type Catalogs = BTreeMap<CatalogId, Arc<Catalog>>;
 pub struct Seed {
     pub catalog: CatalogId,
     pub entity: String,
-    /// Capabilities that are taught regardless of the intent: names, or `*` for all of the entity.
+    /// The capabilities that are taught independently of the intent: names, or `*` for all capabilities of the entity.
     pub capabilities: Vec<String>,
 }
 
 impl Seed {
-    /// Returns a seed that asks for no capability by name.
+    /// Returns a seed that names no capability.
     pub fn new(catalog: CatalogId, entity: impl Into<String>) -> Self {
         Self { catalog, entity: entity.into(), capabilities: Vec::new() }
     }
 }
 
-/// Everything that decides what one wave teaches, besides the ledger.
+/// The input that, together with the ledger, decides what one wave teaches.
 #[derive(Debug, Clone, Copy)]
 pub struct TeachRequest<'a> {
     pub seeds: &'a [Seed],
-    /// Capabilities that are taught regardless of the intent: `ticket_close`, or `demo:ticket_close`.
+    /// Further capabilities that are taught independently of the intent: `ticket_close` or `demo:ticket_close`.
     pub ranked: &'a [String],
-    /// The task of the session. Without an intent all writes of the seeds are taught.
+    /// The session's intent. If it is `None`, all writes of the seeds are taught.
     pub intent: Option<&'a str>,
-    /// The lowest relevance to the intent at which a write is taught.
+    /// The minimum relevance to the intent at which a write is taught.
     pub threshold: f32,
 }
 
 impl<'a> TeachRequest<'a> {
-    /// Asks for everything that the seeds have.
+    /// Returns a request that teaches all capabilities of the seeds.
     pub fn all(seeds: &'a [Seed]) -> Self {
-        Self { seeds, ranked: &[], intent: None, threshold: RELEVANT }
+        Self { seeds, ranked: &[], intent: None, threshold: MIN_RELEVANCE }
     }
 }
 
-/// Why a request teaches nothing. All variants are mistakes of the caller, and `near` has similar names that exist.
+/// The reason for refusing a request. All variants are mistakes of the caller. `near` has existing names that are similar.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SeedError {
     #[error("no API `{api}` here{}", one_of(.near))]
@@ -68,7 +68,7 @@ fn one_of(near: &[String]) -> String {
     if near.is_empty() { String::new() } else { format!("; one of: {}", near.join(" | ")) }
 }
 
-/// Returns a name of the caller as an error may quote it: printable and at most 80 characters long.
+/// Returns a name that the caller sent in a form that is safe in an error text: only printable characters, at most 80.
 pub fn clip_name(text: &str) -> String {
     base::printable(text, 80)
 }

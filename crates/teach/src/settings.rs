@@ -1,33 +1,33 @@
-//! The settings `[teaching]` of a server, which are the same for all its sessions.
+//! The server settings `[teaching]`. They are the same for all sessions of a server.
 //! Invariant: every field has a default, and an unknown field is an error.
 
 use serde::Deserialize;
 
-use crate::relevance::RELEVANT;
+use crate::relevance::MIN_RELEVANCE;
 
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Teaching {
-    /// How tables write slots.
+    /// The style in which tables write slots.
     pub slots: SlotStyle,
-    /// The lowest relevance to the intent at which a write is taught, 0 to 1. It is the same for all waves of a session.
+    /// The minimum relevance to the intent at which a write is taught, 0 to 1. It applies to all waves of a session.
     pub writes: f32,
 }
 
 impl Default for Teaching {
     fn default() -> Self {
-        Self { slots: SlotStyle::default(), writes: RELEVANT }
+        Self { slots: SlotStyle::default(), writes: MIN_RELEVANCE }
     }
 }
 
-/// How a table writes the slots of its expressions. Programs may use both styles, whatever the table used.
+/// The style in which a table writes slots. Programs may use both styles, independently of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SlotStyle {
-    /// `e1[p2,p4]`: the row that first needs a slot says the name of its symbol.
+    /// Slots are written as symbols: `e1[p2,p4]`. The first row that uses a symbol explains its name.
     Symbols,
-    /// `e1[number,title]`: slots are written by name and have no symbols in the table. This is the default, because tables of
-    /// the shipped catalogs are a fifth smaller and no harder to read (docs/benchmarks.md).
+    /// Slots are written by name: `e1[number,title]`. This is the default, because tables of the shipped catalogs are a fifth
+    /// smaller and no harder to read (docs/benchmarks.md).
     #[default]
     Names,
 }

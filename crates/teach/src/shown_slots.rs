@@ -1,28 +1,28 @@
-//! The choice which fields of an entity and which parameters of a capability a table names.
-//! Invariant: the choice depends on the catalog alone, and includes the key and the required parameters. A slot that is left
-//! out is counted in its row, works in programs, and is listed by the correction of a wrong name.
+//! The choice of the fields and parameters that a table names.
+//! Invariant: the choice depends only on the catalog and includes the key and the required parameters. An omitted slot is
+//! counted in its row, is valid in programs, and is listed in the correction of a wrong name.
 
 use catalog::{Capability, Entity, Field, Kind, Param};
 
-/// How many fields of a long list are shown beside the key.
-const FIELDS: usize = 8;
-/// How many optional parameters of a long list are shown.
-const OPTIONAL: usize = 4;
-/// How many more fields a list may have and still be shown whole.
-const FEW_FIELDS: usize = 6;
-/// The same for optional parameters.
-const FEW_OPTIONAL: usize = 4;
+/// The number of fields beside the key that are shown of a long list.
+const SHOWN_FIELDS: usize = 8;
+/// The number of optional parameters that are shown of a long list.
+const SHOWN_OPTIONAL_PARAMS: usize = 4;
+/// The number of fields by which a list may exceed the limit and still be shown in full.
+const MAX_EXTRA_FIELDS: usize = 6;
+/// The number of optional parameters by which a list may exceed the limit and still be shown in full.
+const MAX_EXTRA_OPTIONAL_PARAMS: usize = 4;
 
-/// Returns how many of `all` are shown.
+/// Returns the number of shown items of a list with `all` items: `most`, or all items if at most `few` would be omitted.
 fn shown_count(all: usize, most: usize, few: usize) -> usize {
     if all <= most + few { all } else { most }
 }
 
-/// Returns the fields that a table names: the key, and the first ones in the catalog's order, which has the important ones
+/// Returns the fields that a table names: the key, then the first fields of the catalog, because authors write important fields
 /// first.
 pub fn shown_fields(entity: &Entity) -> impl Iterator<Item = &Field> {
     let others = entity.fields.len().saturating_sub(entity.key.len());
-    let mut left = shown_count(others, FIELDS, FEW_FIELDS);
+    let mut left = shown_count(others, SHOWN_FIELDS, MAX_EXTRA_FIELDS);
     entity.fields.values().filter(move |field| {
         if entity.key.contains(&field.name) {
             return true;
@@ -33,34 +33,35 @@ pub fn shown_fields(entity: &Entity) -> impl Iterator<Item = &Field> {
     })
 }
 
-/// The parameters of a capability as its row shows them.
+/// The parameters of a capability, divided by their place in the table row.
 pub struct RowSlots<'a> {
-    /// Written in the expression, as places to fill.
+    /// The parameters that the row's expression contains as places to fill.
     pub filled: Vec<&'a Param>,
-    /// Named after `opt` in the meaning.
+    /// The optional parameters that the row's right cell names after `opt`.
     pub optional: Vec<&'a Param>,
-    /// The number of optional parameters that are not named.
+    /// The number of omitted optional parameters.
     pub more: usize,
 }
 
 impl<'a> RowSlots<'a> {
     pub fn of(capability: &'a Capability) -> Self {
-        // The text of a search stands in the expression as `~"text"`, without a name.
+        // The text of a search is written in the expression as `~"text"`, so it is not listed as a parameter.
         let others = capability.params.values().filter(|p| capability.text.as_ref() != Some(&p.name));
         let (mut filled, mut optional): (Vec<&Param>, Vec<&Param>) = others.partition(|p| p.required);
-        // A query without required parameters shows its first filter, because the entity's own row lists all rows already.
+        // A query without required parameters shows its first filter. Without a filter, its expression would repeat the
+        // entity's list row.
         if capability.kind == Kind::Query && filled.is_empty() && !optional.is_empty() {
             filled.push(optional.remove(0));
         }
-        let shown = shown_count(optional.len(), OPTIONAL, FEW_OPTIONAL);
+        let shown = shown_count(optional.len(), SHOWN_OPTIONAL_PARAMS, MAX_EXTRA_OPTIONAL_PARAMS);
         let more = optional.len() - shown;
         optional.truncate(shown);
         Self { filled, optional, more }
     }
 }
 
-/// Returns how many of the first parameters are the key of the entity without its last slot, in the key's order. The answer is
-/// all of these slots or 0. It is 0 for a key of two parts, because `..` would be no shorter than its one slot.
+/// Returns the number of leading parameters that equal the entity's key without its last slot. The result is the number of
+/// these slots, or 0 if not all match. It is 0 for a key of two parts, because `..` would not be shorter than one slot.
 pub fn leading_key_slots(entity: &Entity, filled: &[&Param]) -> usize {
     let count = entity.key.len().saturating_sub(1);
     if count < 2 {

@@ -78,7 +78,7 @@ fn several_specifications_have_a_line_each_even_if_one_fails() {
     let ended = tokamak(&["catalog", "import", "openapi", &bad, &tracker()]);
     assert_eq!(ended.code, 1);
     let lines: Vec<&str> = ended.out.lines().collect();
-    assert!(lines[0].contains("bad.json: this is neither OpenAPI 3 nor Swagger 2.0"), "{lines:?}");
+    assert!(lines[0].contains("bad.json: the file is neither OpenAPI 3 nor Swagger 2.0"), "{lines:?}");
     assert!(lines[1].contains("tracker.yaml: 10 of 12 operations mapped"), "{lines:?}");
     assert!(ended.err.contains("1 of 2 specifications could not be imported"), "{}", ended.err);
 }

@@ -1,5 +1,4 @@
-//! Equality and hashing of JSON values as data: `1` and `1.0` are equal, and the order of an object's keys does not
-//! count.
+//! Equality and hashing of JSON values as data: `1` equals `1.0`, and the order of object keys is ignored.
 //! Invariant: equal values have equal hashes. Neither function allocates text.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -8,7 +7,7 @@ use serde_json::{Number, Value};
 
 use super::number::compare_numbers;
 
-/// A borrowed value as a key of a map, compared as data.
+/// A borrowed JSON value that is compared and hashed as data, for use as the key of a hash map.
 #[derive(Debug, Clone, Copy)]
 pub struct ByValue<'v>(pub &'v Value);
 
@@ -26,14 +25,14 @@ impl Hash for ByValue<'_> {
     }
 }
 
-/// Returns the hash of a value. Values that are equal as data have the same hash.
+/// Returns the hash of a value. Values that are equal by `is_equal` have the same hash.
 pub fn hash_of(value: &Value) -> u64 {
     let mut state = DefaultHasher::new();
     hash_value(value, &mut state);
     state.finish()
 }
 
-/// Returns whether two values are equal as data.
+/// Returns whether two values are equal as data, so that `1` equals `1.0` and the order of object keys is ignored.
 pub fn is_equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::String(a), Value::String(b)) => a == b,
@@ -59,7 +58,7 @@ fn hash_value<H: Hasher>(value: &Value, state: &mut H) {
             items.iter().for_each(|item| hash_value(item, state));
         }
         Value::Object(map) => {
-            // The hashes are added, so the order of keys does not matter.
+            // The hashes of the entries are added, so that the order of keys does not change the sum.
             let sum = map.iter().fold(0u64, |sum, (key, value)| {
                 let mut inner = DefaultHasher::new();
                 key.hash(&mut inner);
@@ -71,7 +70,7 @@ fn hash_value<H: Hasher>(value: &Value, state: &mut H) {
     }
 }
 
-/// Hashes a whole number the same way, whether it is written as an integer or as a float.
+/// Hashes a number so that an integer and an equal float have the same hash.
 fn hash_number<H: Hasher>(number: &Number, state: &mut H) {
     if let Some(whole) = number.as_i64() {
         return state.write_i64(whole);

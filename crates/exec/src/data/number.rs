@@ -1,11 +1,11 @@
 //! The exact comparison of JSON numbers.
-//! Invariant: a whole number is equal to a float only if the float has exactly its value.
+//! Invariant: an integer equals a float only if the float represents exactly this integer.
 
 use std::cmp::Ordering;
 
 use serde_json::Number;
 
-/// Compares numbers exactly, even a whole number with a float that cannot represent it.
+/// Compares two numbers without rounding, also a large integer with a float.
 pub fn compare_numbers(a: &Number, b: &Number) -> Ordering {
     match (whole_number(a), whole_number(b)) {
         (Some(a), Some(b)) => a.cmp(&b),
@@ -19,7 +19,7 @@ pub fn compare_numbers(a: &Number, b: &Number) -> Ordering {
     }
 }
 
-/// Returns the number as an integer, if it is written as one.
+/// Returns the integer value of a number; `None` if the JSON text has a fraction or an exponent.
 pub fn whole_number(number: &Number) -> Option<i128> {
     number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from))
 }

@@ -1,5 +1,5 @@
-//! The typed order of JSON values: numbers by size, dates by instant, text by its characters.
-//! Invariant: `compare` is a total order, because a sort with any other comparison may panic.
+//! The order of JSON values by type: numbers by size, dates by instant, text by its characters.
+//! Invariant: `compare` is a total order. The standard sort may panic with a comparison that is not total.
 
 use std::cmp::Ordering;
 
@@ -10,7 +10,7 @@ use serde_json::{Number, Value};
 use super::equality::is_equal;
 use super::number::compare_numbers;
 
-/// A value in the form in which it is compared. A date is parsed once for it, whatever the number of comparisons.
+/// A value in the form that `compare` takes. A date is parsed only once for its key, and not for every comparison.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum SortKey<'v> {
     Bool(bool),
@@ -19,11 +19,11 @@ pub enum SortKey<'v> {
     /// Nanoseconds since 1970.
     Instant(i128),
     Text(&'v str),
-    /// A value that has no order, only equality.
+    /// A list or an object. Such values are ordered by their canonical text, only to make the order total.
     Other(&'v Value),
 }
 
-/// Returns the sort key of a value. The answer is `None` for `null`, which has no place in the order.
+/// Returns the sort key of a value; `None` for `null`, which callers order themselves.
 pub fn sort_key<'v>(kind: &Type, value: &'v Value) -> Option<SortKey<'v>> {
     Some(match value {
         Value::Null => return None,
@@ -37,7 +37,7 @@ pub fn sort_key<'v>(kind: &Type, value: &'v Value) -> Option<SortKey<'v>> {
     })
 }
 
-/// Compares two keys. Keys of different variants are ordered by variant, so the order is total.
+/// Compares two sort keys. Keys of different variants are ordered by variant, so that the order is total.
 pub fn compare(a: &SortKey<'_>, b: &SortKey<'_>) -> Ordering {
     match (a, b) {
         (SortKey::Int(a), SortKey::Int(b)) => a.cmp(b),
@@ -47,14 +47,14 @@ pub fn compare(a: &SortKey<'_>, b: &SortKey<'_>) -> Ordering {
         (SortKey::Number(a), SortKey::Number(b)) => compare_numbers(a, b),
         (SortKey::Int(a), SortKey::Number(b)) => compare_numbers(&Number::from(*a), b),
         (SortKey::Number(a), SortKey::Int(b)) => compare_numbers(a, &Number::from(*b)),
-        // `1` and `1.0` inside a list differ in their canonical text, so equality is asked first.
+        // `[1]` and `[1.0]` are equal but have different canonical texts, so equality is tested first.
         (SortKey::Other(a), SortKey::Other(b)) if is_equal(a, b) => Ordering::Equal,
         (SortKey::Other(a), SortKey::Other(b)) => base::canonical(a).cmp(&base::canonical(b)),
         _ => variant_rank(a).cmp(&variant_rank(b)),
     }
 }
 
-/// Returns the nanoseconds since 1970 of a date in RFC 3339 with any offset. A date without time is its first moment in UTC.
+/// Returns an RFC 3339 date as nanoseconds since 1970. A date without a time counts as midnight UTC.
 pub fn instant(text: &str) -> Option<i128> {
     if let Some(nanoseconds) = parse_utc_date(text.as_bytes()) {
         return Some(nanoseconds);

@@ -1,6 +1,6 @@
-//! The derive step, which makes a new row from each row.
-//! Invariant: the result has one row for each input row, in their order. A value that reads the API stays within the plan's
-//! bound.
+//! The derive step (`=> {…}`): it makes one new row from each input row.
+//! Invariant: the result has one row for each input row, in the same order. Reads inside values stay within the plan's bound on
+//! calls.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub async fn apply(
     if !object.iter().any(|(_, expr)| expr.reads_api()) {
         let derive = |row: &Arc<Row>| -> Result<Row, StepError> {
             let scope = scope.at(*view, row);
-            object.iter().map(|(name, expr)| Ok((name.clone(), scope.known(expr)?))).collect()
+            object.iter().map(|(name, expr)| Ok((name.clone(), scope.evaluate_known(expr)?))).collect()
         };
         return Ok(view.rows.with_new_rows(rows.iter().map(derive).collect::<Result<_, _>>()?));
     }
@@ -38,7 +38,7 @@ pub async fn apply(
     Ok(view.rows.with_new_rows(out).with_coverage(&coverage))
 }
 
-/// Makes a row whose values may read the API.
+/// Makes one row whose values may contain API reads.
 async fn derive_reading(scope: ValueScope<'_>, object: &[(String, Expr)]) -> Result<(Row, Coverage), StepError> {
     let mut row = Row::with_capacity(object.len());
     let mut coverage = Coverage::Complete;

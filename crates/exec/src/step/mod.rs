@@ -1,5 +1,5 @@
-//! The run of one step. A table leads to the code of each kind of step.
-//! Invariant: a step sees its finished inputs and the API, and nothing else. It makes no more calls than the plan allows.
+//! The run of one step of a plan, with a table from each kind of step to its code (`run_kind` and `pure::apply`).
+//! Invariant: a step uses only its finished inputs and the API. It makes at most as many calls as the plan allows.
 
 mod derive;
 pub mod effect;
@@ -21,30 +21,30 @@ use crate::error::StepError;
 use crate::outcome::Rowset;
 use crate::paging::{self, ListLimits};
 use crate::value::template::TemplateSource;
-use crate::value::view::{RowsView, VALUE};
+use crate::value::view::{LITERAL_COLUMN, RowsView};
 use crate::value::{CurrentRow, Inputs, ValueReader, ValueScope, step_name, template};
 use effect::EffectLog;
 use read::{follow, hydrate, lookup, per_row};
 
-/// One step and everything that it may use.
+/// A step with the data that it may use.
 pub struct StepWork<'a> {
     pub ctx: &'a Ctx<'a>,
-    /// The steps of the plan, or of the read of a value.
+    /// The steps of the plan, or the steps of a read inside a value.
     pub steps: &'a [Step],
     /// The index of the step in `steps`.
     pub index: usize,
-    /// The finished steps that this step needs.
+    /// The row sets of the steps that this step needs.
     pub inputs: &'a Inputs,
     pub allowance: &'a Allowance<'a>,
-    /// The receipts of the run. It is `None` inside the read of a value, which may contain no effect.
+    /// The receipts of the run. It is `None` for a read inside a value, because such a read must not contain an effect.
     pub effect_log: Option<&'a EffectLog>,
-    /// The row for which a value's read is made.
+    /// The current row of the outer step, if this step is part of a read inside a value.
     pub outer: Option<CurrentRow<'a>>,
     /// Reports progress after each effect.
     pub report: &'a (dyn Fn() + Sync),
 }
 
-/// Runs one step and combines the coverage of all its inputs.
+/// Runs one step and adds the coverage of all its inputs to the result.
 pub async fn run(work: &StepWork<'_>) -> Result<Rowset, StepError> {
     let step = work.step()?;
     let mut rows = match run_pure(work, step)? {
@@ -52,11 +52,10 @@ pub async fn run(work: &StepWork<'_>) -> Result<Rowset, StepError> {
         None => run_kind(work, step).await?,
     };
     if matches!(step.kind, StepKind::Effect { .. }) {
-        // The rows of an effect are the API's own answers. A partial input does not make them partial.
+        // The result of an effect step consists of the API's answers and is not partial because of a partial input.
         return Ok(rows);
     }
-    // The coverage of the main input is in the rows already. A result made with the help of another partial row set is
-    // partial too.
+    // The result already has the coverage of the main input. The coverage of the other inputs is added here.
     let main = step.kind.input();
     for (_, other) in work.inputs.iter().filter(|(index, _)| Some(**index) != main) {
         rows.leading &= other.coverage == Coverage::Complete;
@@ -65,12 +64,12 @@ pub async fn run(work: &StepWork<'_>) -> Result<Rowset, StepError> {
     Ok(rows)
 }
 
-/// Runs a step that only transforms rows. Returns `None` for any other step.
+/// Runs a pure step. Returns `None` if the step is not pure.
 fn run_pure(work: &StepWork<'_>, step: &Step) -> Result<Option<Rowset>, StepError> {
     let Ok(view) = work.view() else { return Ok(None) };
     let values = match &step.kind {
         StepKind::Filter { tests, .. } => {
-            tests.iter().map(|t| work.scope().known(&t.value)).collect::<Result<_, _>>()?
+            tests.iter().map(|t| work.scope().evaluate_known(&t.value)).collect::<Result<_, _>>()?
         }
         _ => Vec::new(),
     };
@@ -78,7 +77,7 @@ fn run_pure(work: &StepWork<'_>, step: &Step) -> Result<Option<Rowset>, StepErro
     pure::apply(&step.kind, &view, &values, input_name).transpose()
 }
 
-/// Runs a step that waits: for the API, for a thread, or for another run.
+/// Runs a step that waits for the API, for a blocking thread, or for another run.
 async fn run_kind(work: &StepWork<'_>, step: &Step) -> Result<Rowset, StepError> {
     let ctx = work.ctx;
     let reads = &ReadContext::of(ctx, work.allowance);
@@ -87,7 +86,7 @@ async fn run_kind(work: &StepWork<'_>, step: &Step) -> Result<Rowset, StepError>
             let target = target_of(ctx, call)?;
             let wanted = ListLimits { rows: *limit, page_size: *page_size, pages: step.calls };
             let args = work.scope().args(target.capability, args).await?;
-            paging::list(reads, target, &args, wanted).await
+            paging::read_list(reads, target, &args, wanted).await
         }
         StepKind::Get { call, args, .. } => {
             let target = target_of(ctx, call)?;
@@ -106,7 +105,7 @@ async fn run_kind(work: &StepWork<'_>, step: &Step) -> Result<Rowset, StepError>
             let view = work.view()?;
             let target = target_of(ctx, call)?;
             let args = work.args_per_row(&view, target.capability, args).await?;
-            per_row::lists(reads, target, args, view.rows, work.limits_per_row(*limit, None)).await
+            per_row::read_lists(reads, target, args, view.rows, work.limits_per_row(*limit, None)).await
         }
         StepKind::Deref { field, limit, .. } => {
             let of = step.of.as_ref().ok_or(StepError::NotRows)?;
@@ -120,40 +119,40 @@ async fn run_kind(work: &StepWork<'_>, step: &Step) -> Result<Rowset, StepError>
             hydrate::apply(reads, target_of(ctx, call)?, fields, work.view()?.rows).await
         }
         StepKind::Page { handle, limit } => {
-            // The list of an earlier run is read on from the position that its handle stands for.
+            // The page handle names the continuation of an unfinished list of an earlier run.
             let position = ctx.pages.and_then(|pages| pages.get(handle));
             let position = position.ok_or_else(|| StepError::NoPage(handle.clone()))?.clone();
             let wanted = ListLimits { rows: *limit, page_size: None, pages: step.calls };
-            paging::read_on(reads, target_of(ctx, &position.call)?, position, wanted).await
+            paging::continue_list(reads, target_of(ctx, &position.call)?, position, wanted).await
         }
         StepKind::Derive { object, .. } => derive::apply(&work.scope(), &work.view()?, object).await,
         StepKind::Template { source, names, .. } => render_template(work, TemplateSource { text: source, names }).await,
         StepKind::Rows { items } => literal_rows(&work.scope(), items),
-        StepKind::Text { content } => Ok(one_row(CONTENT, Value::String(content.clone()))),
+        StepKind::Text { content } => Ok(one_row(TEXT_COLUMN, Value::String(content.clone()))),
         StepKind::Effect { call, args, each } => work.effect(call, args, each.is_some()).await,
         StepKind::Operation { handle, cancel } => {
             let missing = || crate::error::OperationError::NotThere(handle.clone());
             Ok(ctx.operations.ok_or_else(missing)?.answer(handle, *cancel).await?)
         }
-        // `OuterRows` is filled in before its read runs, and the pure steps were handled by `run_pure`.
+        // `ValueReader::read` handles `OuterRows`, and `run_pure` handles the pure steps.
         _ => Err(StepError::NotRows),
     }
 }
 
-/// The column of a text that a template or the program made.
-const CONTENT: &str = "content";
+/// The name of the only column of a text result, which a template or a text literal produces.
+const TEXT_COLUMN: &str = "content";
 
 async fn render_template(work: &StepWork<'_>, source: TemplateSource<'_>) -> Result<Rowset, StepError> {
     let view = work.view()?;
     let job = template::over_rows(work.ctx.limits, source, &view);
-    // A template may use all of its fuel, so it must not run on a thread that serves other sessions.
+    // A template may compute for a long time, so it must not run on a thread that serves other sessions.
     let text = tokio::task::spawn_blocking(|| job.render()).await;
     let text = text.map_err(|_| StepError::Interrupted("a template".to_owned()))??;
-    Ok(one_row(CONTENT, Value::String(text)).with_coverage(&view.rows.coverage))
+    Ok(one_row(TEXT_COLUMN, Value::String(text)).with_coverage(&view.rows.coverage))
 }
 
 fn literal_rows(scope: &ValueScope<'_>, items: &[Expr]) -> Result<Rowset, StepError> {
-    let row = |item: &Expr| Ok(Map::from_iter([(VALUE.to_owned(), scope.known(item)?)]));
+    let row = |item: &Expr| Ok(Map::from_iter([(LITERAL_COLUMN.to_owned(), scope.evaluate_known(item)?)]));
     items.iter().map(row).collect::<Result<_, StepError>>().map(Rowset::complete)
 }
 
@@ -178,15 +177,15 @@ impl<'a> StepWork<'a> {
         ValueScope { ctx: self.ctx, steps: self.steps, inputs: self.inputs, row: self.outer, reader: self.allowance }
     }
 
-    /// Returns arguments that need no read. A `null` is left out.
+    /// Returns the arguments of a call without reads inside values. Arguments that are `null` are left out.
     fn known_args(&self, args: &lang::plan::Args) -> Result<catalog::Args, StepError> {
         let scope = self.scope();
-        let values = args.iter().map(|(name, expr)| Ok((name.to_string(), scope.known(expr)?)));
+        let values = args.iter().map(|(name, expr)| Ok((name.to_string(), scope.evaluate_known(expr)?)));
         values.filter(|pair| !matches!(pair, Ok((_, Value::Null)))).collect()
     }
 
-    /// Returns the limits of each list in a step that reads one list per row. Each may use its share of the plan's calls: the
-    /// calls divided by the rows that the step may start from.
+    /// Returns the limits of each list in a step that reads one list per row. Each list may use an equal share of the step's
+    /// calls: the calls divided by the largest number of input rows.
     fn limits_per_row(&self, rows: Option<usize>, page_size: Option<usize>) -> ListLimits {
         let calls = self.step().map_or(0, |s| s.calls);
         let input = self.step().ok().and_then(|s| s.kind.input()).and_then(|index| self.steps.get(index));
@@ -228,7 +227,8 @@ impl<'a> StepWork<'a> {
     }
 }
 
-/// Runs the steps of a value's own read one after another. Their calls count against the step that the value belongs to.
+/// Runs the steps of a read inside a value, one after another. The calls are counted in the allowance of the step that contains
+/// the value.
 impl ValueReader for Allowance<'_> {
     fn read<'s>(&'s self, scope: ValueScope<'s>, steps: &'s [Step]) -> BoxFuture<'s, Result<Arc<Rowset>, StepError>> {
         Box::pin(async move {
@@ -257,7 +257,7 @@ impl ValueReader for Allowance<'_> {
     }
 }
 
-/// Returns the rows of an outer step, or the current row as a row set of one.
+/// Returns the rows of a step of the outer plan. If `step` is `None`, returns the current row as a row set.
 fn outer_rows(scope: &ValueScope<'_>, step: Option<usize>) -> Result<Arc<Rowset>, StepError> {
     match (step, scope.row) {
         (Some(step), _) => scope.inputs.get(&step).cloned().ok_or(StepError::NotRows),
@@ -273,7 +273,7 @@ fn catalog_of<'c>(ctx: &Ctx<'c>, id: &base::CatalogId) -> Result<&'c Arc<Catalog
     ctx.catalogs.get(id).ok_or_else(|| StepError::Catalog(id.clone()))
 }
 
-/// Returns the catalog and the capability that a call of the plan names.
+/// Returns the catalog and the capability of a planned call.
 pub fn target_of<'c>(ctx: &Ctx<'c>, call: &CapabilityRef) -> Result<Target<'c>, StepError> {
     let catalog = catalog_of(ctx, &call.catalog)?;
     let capability = catalog.capability(&call.capability).ok_or_else(|| StepError::Catalog(call.catalog.clone()))?;

@@ -1,20 +1,21 @@
-//! The check of a template before it is compiled, which refuses templates that could harm the server.
-//! Invariant: a template that passes can neither exhaust the stack of its parser nor double a value until memory runs out.
-//! Its tags are short, few and shallow, no tag stores a value for a later one, and `*`, which repeats text, is refused.
+//! The check of a template before it is compiled. It refuses templates that could exhaust the server's stack or memory.
+//! Invariant: an accepted template can neither exhaust the parser's stack nor double a value until memory is full. Its tags are
+//! short, few and not deeply nested; no tag stores a value for a later tag; and the operator `*`, which repeats text, is
+//! refused.
 
-/// The most bytes in a tag.
-const TAG_BYTES: usize = 1_000;
-/// The most tags in a template.
-const TAGS: usize = 2_000;
-/// The most nested brackets in a tag, and the most nested blocks.
-const DEPTH: usize = 16;
-/// The most `elif` in a template.
-const BRANCHES: usize = 100;
+/// The maximum size of a tag in bytes.
+const MAX_TAG_BYTES: usize = 1_000;
+/// The maximum number of tags in a template.
+const MAX_TAGS: usize = 2_000;
+/// The maximum nesting of brackets in a tag, and of blocks in a template.
+const MAX_NESTING: usize = 16;
+/// The maximum number of `elif` tags in a template.
+const MAX_ELIF_TAGS: usize = 100;
 
-/// The only words with which a `{% … %}` tag may begin. `set`, `with` and `macro` would store values.
-const STATEMENTS: [&str; 6] = ["for", "if", "elif", "else", "endfor", "endif"];
+/// The words with which a `{% … %}` tag may begin. `set`, `with` and `macro` are excluded, because they store values.
+const ALLOWED_TAG_WORDS: [&str; 6] = ["for", "if", "elif", "else", "endfor", "endif"];
 
-/// The reason for refusing a template.
+/// The place and the reason of a refusal.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// The line of the refused tag, counted from 1.
@@ -22,7 +23,7 @@ pub struct Refusal {
     pub why: String,
 }
 
-/// Refuses a template that could harm the server. Everything else is left to the compiler.
+/// Returns an error if the template could exhaust stack or memory. Other mistakes are reported by the compiler.
 pub fn check(source: &str) -> Result<(), Refusal> {
     let mut rest = source;
     let mut tags = 0;
@@ -39,9 +40,10 @@ pub fn check(source: &str) -> Result<(), Refusal> {
         };
         let inner = &rest[start + 2..];
         let Some(end) = tag_end(inner, close, kind == b'#') else {
-            // The tag or a quote in it is not closed. The compiler reports which, unless the tag is too long to parse safely.
-            return if inner.len() > TAG_BYTES {
-                refuse(format!("a tag has at most {TAG_BYTES} characters"))
+            // The tag, or a string in the tag, is not closed. The compiler reports this mistake, unless the tag is too long to
+            // be parsed safely.
+            return if inner.len() > MAX_TAG_BYTES {
+                refuse(format!("a tag has at most {MAX_TAG_BYTES} characters"))
             } else {
                 Ok(())
             };
@@ -52,11 +54,11 @@ pub fn check(source: &str) -> Result<(), Refusal> {
         if kind == b'#' {
             continue;
         }
-        if tag.len() > TAG_BYTES {
-            return refuse(format!("a tag has at most {TAG_BYTES} characters"));
+        if tag.len() > MAX_TAG_BYTES {
+            return refuse(format!("a tag has at most {MAX_TAG_BYTES} characters"));
         }
-        if tags > TAGS {
-            return refuse(format!("a template has at most {TAGS} tags"));
+        if tags > MAX_TAGS {
+            return refuse(format!("a template has at most {MAX_TAGS} tags"));
         }
         if kind == b'%' {
             let word = tag.trim_start_matches(['-', '+']).split_whitespace().next().unwrap_or_default();
@@ -67,7 +69,7 @@ pub fn check(source: &str) -> Result<(), Refusal> {
                 "elif" => branches += 1,
                 _ => {}
             }
-            if !STATEMENTS.contains(&word) {
+            if !ALLOWED_TAG_WORDS.contains(&word) {
                 return refuse(format!(
                     "`{{% {} %}}` is not for templates here; they have for, if, elif, else",
                     clip(word)
@@ -75,8 +77,8 @@ pub fn check(source: &str) -> Result<(), Refusal> {
             }
         }
         // Nested blocks and brackets are parsed by recursion, so a deep template would exhaust the stack.
-        if depth > DEPTH || branches > BRANCHES || bracket_depth(tag) > DEPTH {
-            return refuse(format!("nested deeper than {DEPTH}, or more than {BRANCHES} `elif`"));
+        if depth > MAX_NESTING || branches > MAX_ELIF_TAGS || bracket_depth(tag) > MAX_NESTING {
+            return refuse(format!("nested deeper than {MAX_NESTING}, or more than {MAX_ELIF_TAGS} `elif`"));
         }
         if outside_strings(tag).any(|c| c == '*') {
             return refuse("`*` is not for templates here: it repeats text".to_owned());
@@ -88,7 +90,7 @@ pub fn check(source: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Returns the position at which the tag closes, ignoring text inside its strings.
+/// Returns the position of the tag's closing delimiter. Delimiters inside strings are ignored.
 fn tag_end(inner: &str, close: &str, is_comment: bool) -> Option<usize> {
     if is_comment {
         return inner.find(close);
@@ -109,7 +111,7 @@ fn tag_end(inner: &str, close: &str, is_comment: bool) -> Option<usize> {
     None
 }
 
-/// Returns the characters of a tag that are not in its strings.
+/// Returns the characters of a tag that are outside of string literals.
 fn outside_strings(tag: &str) -> impl Iterator<Item = char> + '_ {
     let mut quote = None;
     let mut escaped = false;
@@ -134,7 +136,7 @@ fn outside_strings(tag: &str) -> impl Iterator<Item = char> + '_ {
     })
 }
 
-/// Returns how deep the brackets of a tag are nested.
+/// Returns the maximum nesting of brackets in a tag.
 fn bracket_depth(tag: &str) -> usize {
     let mut depth = 0_usize;
     let mut most = 0;
@@ -149,7 +151,7 @@ fn bracket_depth(tag: &str) -> usize {
     most
 }
 
-/// Returns the first characters of a word, for a message.
+/// Returns the first 30 characters of a word, for an error message.
 fn clip(word: &str) -> String {
     word.chars().take(30).collect()
 }

@@ -1,5 +1,6 @@
-//! The evaluation of a plan's values: literals, and references to finished steps and to the current row.
-//! Invariant: a reference is replaced by data, never by text spliced into text. A missing value is an error that names it.
+//! The evaluation of the expressions in a plan: literals, and references to finished steps and to the current row.
+//! Invariant: a reference is replaced by a JSON value and never spliced as text. A missing value is an error that names the
+//! reference.
 
 mod fence;
 mod meter;
@@ -19,20 +20,20 @@ use crate::ctx::Ctx;
 use crate::error::StepError;
 use crate::outcome::Rowset;
 use crate::value::template::TemplateSource;
-use crate::value::view::{RowsView, VALUE};
+use crate::value::view::{LITERAL_COLUMN, RowsView};
 
-/// The finished steps that a step needs, by number.
+/// The row sets of the finished steps that a step needs, by step index.
 pub type Inputs = BTreeMap<usize, Arc<Rowset>>;
 
-/// The data that a value may refer to.
+/// The data to which an expression may refer.
 #[derive(Clone, Copy)]
 pub struct ValueScope<'a> {
     pub ctx: &'a Ctx<'a>,
     pub steps: &'a [Step],
     pub inputs: &'a Inputs,
-    /// The current row of a `=>` or of a relation, which `_` stands for.
+    /// The current row of a `=>` or of a relation. `_` in the expression refers to it.
     pub row: Option<CurrentRow<'a>>,
-    /// Runs the reads that a value makes itself.
+    /// Runs the reads inside expressions.
     pub reader: &'a dyn ValueReader,
 }
 
@@ -43,13 +44,13 @@ pub struct CurrentRow<'a> {
     pub row: &'a Arc<Row>,
 }
 
-/// Runs the steps of a read that a value makes for a row.
+/// Runs the steps of a read that an expression contains.
 pub trait ValueReader: Sync {
     /// Returns the rows of the last step.
     fn read<'s>(&'s self, scope: ValueScope<'s>, steps: &'s [Step]) -> BoxFuture<'s, Result<Arc<Rowset>, StepError>>;
 }
 
-/// A value with the coverage of the reads that it was made from.
+/// A value with the coverage of the reads that produced it.
 pub type CoveredValue = (Value, Coverage);
 
 impl<'a> ValueScope<'a> {
@@ -58,7 +59,7 @@ impl<'a> ValueScope<'a> {
         Self { row: Some(CurrentRow { view, row }), ..self }
     }
 
-    /// Returns the arguments of a call. A `null` is sent if it empties the parameter, is an error for a required parameter, and
+    /// Returns the arguments of a call. A `null` is sent if the parameter accepts it, is an error for a required parameter, and
     /// is left out otherwise.
     pub async fn args(&self, capability: &Capability, args: &Args) -> Result<catalog::Args, StepError> {
         let mut out = catalog::Args::new();
@@ -75,26 +76,28 @@ impl<'a> ValueScope<'a> {
         Ok(out)
     }
 
-    /// Returns a value, reading the API if the expression contains a read.
+    /// Evaluates an expression. It may call the API, if the expression contains a read.
     pub async fn value(&self, expr: &Expr) -> Result<CoveredValue, StepError> {
         if !expr.reads_api() {
-            return self.known(expr).map(|value| (value, Coverage::Complete));
+            return self.evaluate_known(expr).map(|value| (value, Coverage::Complete));
         }
-        self.read(expr).await
+        self.evaluate_with_reads(expr).await
     }
 
-    /// Returns a value that needs no read of its own.
-    pub fn known(&self, expr: &Expr) -> Result<Value, StepError> {
+    /// Evaluates an expression without reads. It never waits.
+    pub fn evaluate_known(&self, expr: &Expr) -> Result<Value, StepError> {
         match expr {
             Expr::Value(value) => Ok(value.clone()),
             Expr::Step { step, take, many } => self.value_of_step(*step, take, *many),
             Expr::Row(take) => {
                 let CurrentRow { view, row } = self.row.ok_or_else(|| missing("_", "a step without rows"))?;
-                take_from(&view, row, take)
+                take_row_part(&view, row, take)
             }
-            Expr::List(items) => items.iter().map(|item| self.known(item)).collect::<Result<_, _>>().map(Value::Array),
+            Expr::List(items) => {
+                items.iter().map(|item| self.evaluate_known(item)).collect::<Result<_, _>>().map(Value::Array)
+            }
             Expr::Object(pairs) => {
-                let pair = |(name, item): &(String, Expr)| Ok((name.clone(), self.known(item)?));
+                let pair = |(name, item): &(String, Expr)| Ok((name.clone(), self.evaluate_known(item)?));
                 pairs.iter().map(pair).collect::<Result<Map<_, _>, StepError>>().map(Value::Object)
             }
             Expr::Template { source, names } => {
@@ -106,8 +109,8 @@ impl<'a> ValueScope<'a> {
         }
     }
 
-    /// Returns a value that contains a read. It is boxed, because lists and objects contain further values.
-    fn read<'s>(&'s self, expr: &'s Expr) -> BoxFuture<'s, Result<CoveredValue, StepError>> {
+    /// Evaluates an expression with reads. The future is boxed, because the function calls itself for lists and objects.
+    fn evaluate_with_reads<'s>(&'s self, expr: &'s Expr) -> BoxFuture<'s, Result<CoveredValue, StepError>> {
         Box::pin(async move {
             let mut coverage = Coverage::Complete;
             let value = match expr {
@@ -134,13 +137,14 @@ impl<'a> ValueScope<'a> {
                     }
                     Value::Object(out)
                 }
-                other => self.known(other)?,
+                other => self.evaluate_known(other)?,
             };
             Ok((value, coverage))
         })
     }
 
-    /// Returns a value of a finished step: of its only row, or with `many` a list of the values of all rows.
+    /// Returns a part of a finished step's rows. If `many` is true, the result is a list with the value of each row; otherwise
+    /// the step must have exactly one row.
     fn value_of_step(&self, step: usize, take: &RowPart, many: bool) -> Result<Value, StepError> {
         let rows = self.inputs.get(&step).ok_or(StepError::NotRows)?;
         let planned = self.steps.get(step).ok_or(StepError::NotRows)?;
@@ -149,13 +153,13 @@ impl<'a> ValueScope<'a> {
             return take_from_all(&view, take);
         }
         match rows.rows.as_slice() {
-            [row] => take_from(&view, row, take),
+            [row] => take_row_part(&view, row, take),
             [] => Err(missing(&path_of(take), &format!("{}, which has no rows", step_name(self.steps, step)))),
             several => Err(StepError::NotOne { what: step_name(self.steps, step), found: several.len() }),
         }
     }
 
-    /// Returns the origin of a value, for an error message.
+    /// Returns the name of the step or row to which an expression refers, for an error message.
     fn origin(&self, expr: &Expr) -> String {
         match expr {
             Expr::Step { step, take, .. } => format!("{}.{}", step_name(self.steps, *step), path_of(take)),
@@ -165,7 +169,7 @@ impl<'a> ValueScope<'a> {
     }
 }
 
-/// Returns the values of all rows for a list, or the value of the first row otherwise.
+/// Returns the values of all rows as a list, or the value of the first row.
 fn take_from_result(
     step: Option<&Step>,
     rows: &Rowset,
@@ -177,25 +181,27 @@ fn take_from_result(
     if step.shape == Shape::List {
         return take_from_all(&view, take);
     }
-    rows.rows.first().map_or(Ok(Value::Null), |row| take_from(&view, row, take))
+    rows.rows.first().map_or(Ok(Value::Null), |row| take_row_part(&view, row, take))
 }
 
-/// Returns the value of each row. Rows without a value are skipped.
+/// Returns a list with the value of each row. Rows without a value are skipped.
 fn take_from_all(view: &RowsView<'_>, take: &RowPart) -> Result<Value, StepError> {
-    let values = view.rows.rows.iter().map(|row| take_from(view, row, take));
+    let values = view.rows.rows.iter().map(|row| take_row_part(view, row, take));
     values.filter(|v| !matches!(v, Ok(Value::Null))).collect::<Result<_, _>>().map(Value::Array)
 }
 
-/// Returns the step's name in the program, or its number.
+/// Returns the label of a step in the program, or its number if it has no label.
 pub fn step_name(steps: &[Step], index: usize) -> String {
     let label = steps.get(index).and_then(|s| s.label.as_ref()).map(|label| format!("`{label}`"));
     label.unwrap_or_else(|| format!("step {:02}", index + 1))
 }
 
 /// Returns a part of a row: the row itself, the value at a path, or the row's key.
-fn take_from(view: &RowsView<'_>, row: &Arc<Row>, take: &RowPart) -> Result<Value, StepError> {
+fn take_row_part(view: &RowsView<'_>, row: &Arc<Row>, take: &RowPart) -> Result<Value, StepError> {
     match take {
-        RowPart::Path(path) if path.is_empty() && view.is_literal() => Ok(row.get(VALUE).cloned().unwrap_or_default()),
+        RowPart::Path(path) if path.is_empty() && view.is_literal() => {
+            Ok(row.get(LITERAL_COLUMN).cloned().unwrap_or_default())
+        }
         RowPart::Path(path) if path.is_empty() => Ok(Value::Object(Row::clone(row))),
         RowPart::Path(path) => Ok(view.walk(path).find(row).cloned().unwrap_or_default()),
         RowPart::Key(of) => {

@@ -1,5 +1,6 @@
-//! The rows of a step with the types of their columns, and the walk of a path into a row.
-//! Invariant: a path leads through a reference only into an attached row, or to the key part that the reference itself is.
+//! The typed view of a step's rows, and the lookup of paths in rows. A walk is a path that is prepared for many rows.
+//! Invariant: a path passes through a reference only into an attached row, or to the key part that the reference itself
+//! contains.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,15 +14,15 @@ use smol_str::SmolStr;
 
 use crate::outcome::{Attached, Rowset};
 
-/// The pinned catalogs of a session.
+/// The pinned catalogs of a session, by id.
 pub type Catalogs = BTreeMap<CatalogId, Arc<Catalog>>;
 
-/// The rows of a step, with the columns and the entity that the plan gives them.
+/// The rows of a step, with their columns and entity from the plan.
 #[derive(Clone, Copy)]
 pub struct RowsView<'a> {
     pub rows: &'a Rowset,
     pub columns: &'a [Column],
-    /// The entity of the rows; `None` for rows that the program made.
+    /// The entity of the rows; `None` for rows that the program constructed.
     pub of: Option<&'a EntityRef>,
     pub catalogs: &'a Catalogs,
 }
@@ -31,12 +32,12 @@ impl<'a> RowsView<'a> {
         Self { rows, columns: &step.columns, of: step.of.as_ref(), catalogs }
     }
 
-    /// Returns whether each row is a single value, which `_` stands for.
+    /// Returns whether the rows are literals: each row has only the column `value`, and `_` refers to that value.
     pub fn is_literal(&self) -> bool {
-        self.of.is_none() && matches!(self.columns, [only] if only.name == VALUE)
+        self.of.is_none() && matches!(self.columns, [only] if only.name == LITERAL_COLUMN)
     }
 
-    /// Prepares a path for many rows.
+    /// Prepares a path for lookups in many rows.
     pub fn walk(&self, path: &'a [SmolStr]) -> Walk<'a> {
         let passes_through =
             |attached: &&Attached| attached.path.len() < path.len() && path.starts_with(&attached.path);
@@ -52,7 +53,7 @@ impl<'a> RowsView<'a> {
         }
     }
 
-    /// Returns the type at the end of a path, or `None` if it is unknown.
+    /// Returns the type of the value at a path; `None` if it is unknown.
     pub fn kind(&self, path: &[SmolStr]) -> Option<Type> {
         let (first, rest) = path.split_first()?;
         let mut kind = self.columns.iter().find(|c| c.name == *first)?.kind.clone();
@@ -66,8 +67,8 @@ impl<'a> RowsView<'a> {
         Some(kind)
     }
 
-    /// Returns the entity that a reference refers to: of the rows' own catalog, or else of the first catalog that has
-    /// such an entity.
+    /// Returns the entity of a reference type: from the rows' own catalog, or else from the first catalog with an entity of
+    /// that name.
     pub fn entity_of(&self, kind: &Type) -> Option<&'a Entity> {
         let name = match kind {
             Type::Ref(name) => name,
@@ -79,23 +80,24 @@ impl<'a> RowsView<'a> {
     }
 }
 
-/// The column of rows that are literals.
-pub const VALUE: &str = "value";
+/// The name of the only column of literal rows.
+pub const LITERAL_COLUMN: &str = "value";
 
-/// A path that is prepared for many rows.
+/// A path that is prepared for lookups in many rows.
 pub struct Walk<'a> {
     path: &'a [SmolStr],
-    /// The attached rows that the path may pass through.
+    /// The attached rows through which the path may pass.
     attached: Vec<&'a Attached>,
-    /// The depth at which the path names the only key part of the reference before it.
+    /// The index of the path element that names the only key part of a reference. At this element the value is the reference
+    /// itself.
     key_depth: Option<usize>,
-    /// The position of the path's first column in the row that was read last. Rows of one list have their columns in the same
-    /// order, so it is a good guess for the next row, and any value is safe.
+    /// The position of the path's first column in the last row. Rows of one list usually have the same column order, so the
+    /// position is tried first. A wrong position is harmless, because the name is compared.
     column_position: AtomicUsize,
 }
 
 impl<'a> Walk<'a> {
-    /// Returns the value at the end of the path, or `None` if it is absent or `null`.
+    /// Returns the value at the path in a row; `None` if it is absent or `null`.
     pub fn find<'r>(&self, row: &'r Row) -> Option<&'r Value>
     where
         'a: 'r,
@@ -107,7 +109,7 @@ impl<'a> Walk<'a> {
                 Value::Object(map) if map.contains_key(name.as_str()) => map.get(name.as_str())?,
                 Value::Null => return None,
                 reference => match self.attached.iter().find(|attached| attached.path.len() == depth) {
-                    // A key part is the reference itself, so the row need not be attached.
+                    // A scalar reference is its own key part, so no attached row is necessary.
                     _ if self.key_depth == Some(depth) && !reference.is_object() => reference,
                     Some(attached) => attached.find(reference)?.get(name.as_str())?,
                     None => return None,
@@ -117,7 +119,7 @@ impl<'a> Walk<'a> {
         Some(value).filter(|value| !value.is_null())
     }
 
-    /// Returns the value of a column. The remembered position is tried first, which costs less than hashing the name.
+    /// Returns the value of a column. The remembered position is tried first, because that is cheaper than hashing the name.
     fn column<'r>(&self, row: &'r Row, name: &str) -> Option<&'r Value> {
         if let Some((key, value)) = row.iter().nth(self.column_position.load(Ordering::Relaxed))
             && key == name

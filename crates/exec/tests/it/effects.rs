@@ -1,5 +1,5 @@
-//! Effects against a server that counts them: under every fault each effect happens at most once, and its receipt has the
-//! known outcome.
+//! Tests of effects against a server that counts them. Under every fault, each effect happens at most once, and its receipt has
+//! the expected outcome.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ struct FaultCase {
     state: &'static str,
     /// The number of effects that the server counts.
     effects: usize,
-    /// How the outcome was found out, if that is checked.
+    /// The expected way in which the outcome was resolved; `None` if the test does not check it.
     resolved: Option<Resolved>,
     /// Whether the step succeeds.
     ok: bool,
@@ -36,7 +36,7 @@ fn state_word(state: &ReceiptState) -> &'static str {
     }
 }
 
-/// Runs the capability once under each fault, and checks the outcome.
+/// Runs the capability once under each fault, and asserts the expected outcome.
 async fn check(demo: &Demo, method: &str, capability: &str, cases: Vec<FaultCase>) {
     let catalog = demo.catalog();
     for case in cases {

@@ -1,7 +1,7 @@
 //! Tests that run plans and whole programs, on a scripted upstream and on the demo API over loopback.
-//! All are modules of one binary, because each further binary would be linked and stored with tens of megabytes.
+//! All tests are modules of one binary, because each binary is linked and stored separately.
 
-// why: a failed expectation is the test's own failure, also in shared helpers.
+// A panic in a shared test function fails the test that calls it, so these lints are allowed.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod effects;

@@ -1,4 +1,4 @@
-//! The order of effects: the failures that stop them, concurrent effects, and retried runs.
+//! Tests of the order of effects: failures that stop later effects, concurrent effects, and retried runs.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use testkit::memory::MemoryReceipts;
 use testkit::upstream::{Rule, ScriptedUpstream};
 
-use crate::support::{self, Demo, Plans, With, args, error, of_step, row, rows, run_plans, run_with, value};
+use crate::support::{self, Demo, Plans, RunOptions, args, error, of_step, row, rows, run_plans, run_with, value};
 
 fn catalog() -> std::sync::Arc<catalog::Catalog> {
     support::writes_catalog("http://demo.localhost")
@@ -118,7 +118,7 @@ async fn no_effect_leaves_without_a_stored_receipt() {
     let upstream = ScriptedUpstream::new().with(Rule::post(TICKETS).json(201, ticket(1, "x")));
     let mut plans = Plans::new(&catalog());
     plans.effect("Ticket", "ticket_plain", create(value(json!("x"))), None);
-    let outcome = run_with(&upstream, &plans.plan(), &plans.catalog, With::default()).await;
+    let outcome = run_with(&upstream, &plans.plan(), &plans.catalog, RunOptions::default()).await;
     assert!(error(&outcome, 0).contains("keeps no receipts"));
     let outcome = run_plans(&upstream, &plans, &MemoryReceipts::failing_after(0)).await;
     assert!(error(&outcome, 0).contains("receipts cannot be kept"));
@@ -131,7 +131,7 @@ async fn no_effect_leaves_without_a_stored_receipt() {
     assert_eq!(upstream.calls().len(), 1);
 }
 
-/// Receipts that cancel the run when the first effect has ended.
+/// A store for receipts that cancels the run when the first receipt is closed.
 struct CancellingReceipts<'a>(&'a MemoryReceipts, CancellationToken);
 
 #[async_trait]
@@ -157,7 +157,7 @@ async fn a_cancelled_run_stops_between_effects_and_returns_its_receipts() {
     let created = plans.effect("Ticket", "ticket_plain", create(row("")), Some(names));
     let number = args(&[("project", value(json!("OPS"))), ("number", of_step(created, "number"))]);
     plans.get("Ticket", "ticket_get", number);
-    let with = With { receipts: Some(&cancelling), cancel, ..With::default() };
+    let with = RunOptions { receipts: Some(&cancelling), cancel, ..RunOptions::default() };
     let outcome = run_with(&demo.http, &plans.plan(), &plans.catalog, with).await;
     assert!(outcome.cancelled, "{outcome:?}");
     assert_eq!(states(&outcome.receipts), [(1, 0, "done")]);
@@ -210,7 +210,7 @@ async fn a_retried_run_with_other_rows_does_not_reuse_receipts() {
     assert_eq!(upstream.calls().len(), 1);
 }
 
-/// With a single call permit in the session, a probe must not wait for the permit of its own effect.
+/// A probe must not wait for the permit that its own effect uses, even if the session allows only one call.
 #[tokio::test]
 async fn a_probe_does_not_deadlock_with_a_single_call_permit() {
     let listed = json!({"data": [ticket(3, "x")], "total": 1});
@@ -221,7 +221,7 @@ async fn a_probe_does_not_deadlock_with_a_single_call_permit() {
     plans.effect("Ticket", "ticket_probed", create(value(json!("x"))), None);
     let receipts = MemoryReceipts::new();
     let limits = Limits { calls_per_session: 1, calls_per_origin: 1, ..Limits::default() };
-    let with = With { receipts: Some(&receipts), limits, ..With::default() };
+    let with = RunOptions { receipts: Some(&receipts), limits, ..RunOptions::default() };
     let plan = plans.plan();
     let running = run_with(&upstream, &plan, &plans.catalog, with);
     let outcome = tokio::time::timeout(Duration::from_secs(10), running).await.unwrap();
@@ -280,8 +280,12 @@ async fn progress_counts_steps_and_effects_to_the_end() {
     plans.effect("Ticket", "ticket_plain", create(row("")), Some(names));
     let recorded = RecordedProgress::default();
     let receipts = MemoryReceipts::new();
-    let with =
-        With { receipts: Some(&receipts), progress: Some(&recorded), limits: Limits::default(), ..With::default() };
+    let with = RunOptions {
+        receipts: Some(&receipts),
+        progress: Some(&recorded),
+        limits: Limits::default(),
+        ..RunOptions::default()
+    };
     run_with(&upstream, &plans.plan(), &plans.catalog, with).await;
     let reports = recorded.0.into_inner().unwrap();
     assert_eq!(*reports.last().unwrap(), StepProgress { steps_done: 2, steps: 2, effects_done: 2 });

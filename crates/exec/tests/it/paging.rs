@@ -1,4 +1,4 @@
-//! Every paging form, against a server that pages correctly or with hostile positions.
+//! Tests of every paging form, against a server with correct pages and with hostile page positions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use lang::scope::{ExposedEntity, Scope};
 use testkit::memory::{ManualClock, MapSecrets};
 use tokio::sync::Semaphore;
 
-/// For each form its path on the server and its line in a catalog.
-const FORMS: [(&str, &str); 5] = [
+/// The paging forms: the last segment of the path on the server, and the `paging` line of the catalog.
+const PAGING_FORMS: [(&str, &str); 5] = [
     ("page", "paging: {page: page, size: {send: per_page, max: 100}, total: total}"),
     ("offset", "paging: {offset: offset, size: {send: limit, max: 100}, total: total}"),
     ("cursor", "paging: {cursor: next_cursor, send: cursor, size: {send: limit, max: 100}}"),
@@ -65,7 +65,7 @@ async fn read_list(
 #[tokio::test]
 async fn each_paging_form_reads_every_row_once() {
     let address = start_demo().await;
-    for form in FORMS {
+    for form in PAGING_FORMS {
         let rows = read_list(address, form, "", &Limits::default())
             .await
             .unwrap_or_else(|error| panic!("{}: {error}", form.0));
@@ -79,7 +79,7 @@ async fn each_paging_form_reads_every_row_once() {
 #[tokio::test]
 async fn each_paging_form_reports_a_cut_by_a_budget() {
     let address = start_demo().await;
-    for form in FORMS {
+    for form in PAGING_FORMS {
         let rows = read_list(address, form, "", &Limits { rows: 150, ..Limits::default() }).await.unwrap();
         assert_eq!(
             (rows.rows.len(), &rows.coverage),
@@ -100,7 +100,7 @@ async fn each_paging_form_reports_a_cut_by_a_budget() {
 #[tokio::test]
 async fn a_repeated_page_position_ends_the_list_as_unknown() {
     let address = start_demo().await;
-    for form in FORMS.into_iter().filter(|(name, _)| ["cursor", "next-url"].contains(name)) {
+    for form in PAGING_FORMS.into_iter().filter(|(name, _)| ["cursor", "next-url"].contains(name)) {
         let rows = read_list(address, form, "?repeat=1", &Limits::default()).await.unwrap();
         assert_ne!(rows.coverage, Coverage::Complete, "{}", form.0);
         assert!(rows.rows.len() < 500, "{}: {}", form.0, rows.rows.len());
@@ -112,7 +112,7 @@ async fn a_next_link_to_another_origin_is_refused() {
     let address = start_demo().await;
     let other_origin = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let other_address = other_origin.local_addr().unwrap();
-    for form in FORMS.into_iter().filter(|(name, _)| ["link", "next-url"].contains(name)) {
+    for form in PAGING_FORMS.into_iter().filter(|(name, _)| ["link", "next-url"].contains(name)) {
         let error =
             read_list(address, form, &format!("?next=http://{other_address}"), &Limits::default()).await.unwrap_err();
         assert!(error.to_string().contains("another origin"), "{}: {error}", form.0);

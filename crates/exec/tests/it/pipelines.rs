@@ -1,5 +1,6 @@
-//! Random programs of one to five postfixes over random small tables, compared with a deliberately naive interpreter.
-//! Invariant: a program that checks has a plan, and its rows are those that the postfixes give one after another.
+//! Tests of random programs with one to five postfixes over random small tables, compared with a naive interpreter. A postfix
+//! is one operation after an expression, such as `.sort(n)`.
+//! Invariant: every program that checks has a plan, and its rows equal the rows of the naive interpreter.
 
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use testkit::upstream::{Rule, ScriptedUpstream};
 
-use crate::support::{With, plan_program, run_with};
+use crate::support::{RunOptions, plan_program, run_with};
 
 const CATALOG: &str = "
 catalog: world
@@ -45,7 +46,7 @@ enum Postfix {
 const FIELDS: [&str; 5] = ["id", "n", "s", "kind", "tags"];
 
 impl Postfix {
-    /// Returns the columns after this postfix, or `None` if it needs a column that is absent.
+    /// Returns the columns after this postfix, or `None` if the postfix needs a missing column.
     fn columns_after(&self, columns: &[&'static str]) -> Option<Vec<&'static str>> {
         let has = |name: &&'static str| columns.contains(name);
         match self {
@@ -59,7 +60,7 @@ impl Postfix {
         }
     }
 
-    /// Returns the postfix as a program writes it.
+    /// Returns the text of the postfix in a program.
     fn text(&self) -> String {
         match self {
             Postfix::Filter(name, op, value) => format!(".filter{{{name}{op}{value}}}"),
@@ -74,7 +75,7 @@ impl Postfix {
         }
     }
 
-    /// Applies the postfix in the simplest way.
+    /// Applies the postfix to rows by a naive implementation.
     fn apply(&self, rows: &[Row]) -> Vec<Row> {
         match self {
             Postfix::Filter(name, op, value) => rows.iter().filter(|r| passes(&r[*name], op, value)).cloned().collect(),
@@ -123,7 +124,7 @@ fn sum(rows: &[&Row]) -> i64 {
     rows.iter().filter_map(|r| r["n"].as_i64()).sum()
 }
 
-/// Sorts by insertion, which is obviously stable. `null` comes last in either direction.
+/// Sorts by insertion, which is obviously stable. `null` is last in both directions.
 fn sorted(rows: &[Row], name: &str, desc: bool) -> Vec<Row> {
     let before = |a: &Value, b: &Value| match (a, b) {
         (Value::Null, _) => false,
@@ -196,7 +197,7 @@ fn run(program: &str, rows: &[Row]) -> Vec<Row> {
     let upstream = ScriptedUpstream::new().with(Rule::get("/items").json(200, json!({"data": rows})));
     let plan = plan_program(&catalog, program, &Limits::default());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let outcome = runtime.block_on(run_with(&upstream, &plan, &catalog, With::default()));
+    let outcome = runtime.block_on(run_with(&upstream, &plan, &catalog, RunOptions::default()));
     let last = outcome.returns.last().unwrap();
     let set = last.result.as_ref().unwrap_or_else(|error| panic!("{program}: {error}"));
     set.rows.iter().map(|row| Row::clone(row)).collect()

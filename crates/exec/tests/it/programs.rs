@@ -1,4 +1,4 @@
-//! Whole programs on the demo API: the executor runs what the checker accepts and the planner plans.
+//! Tests of whole programs on the demo API: check, plan and run.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -9,12 +9,12 @@ use exec::{Coverage, Outcome};
 use serde_json::{Value, json};
 use testkit::memory::MemoryReceipts;
 
-use crate::support::{self, Demo, With, plan_program, run_with, writes_catalog};
+use crate::support::{self, Demo, RunOptions, plan_program, run_with, writes_catalog};
 
 async fn run_program(demo: &Demo, program: &str) -> Outcome {
     let catalog = demo.catalog();
     let receipts = MemoryReceipts::new();
-    let with = With { receipts: Some(&receipts), ..With::default() };
+    let with = RunOptions { receipts: Some(&receipts), ..RunOptions::default() };
     run_with(&demo.http, &plan_program(&catalog, program, &Limits::default()), &catalog, with).await
 }
 
@@ -136,7 +136,7 @@ async fn a_write_per_row_happens_exactly_once() {
     assert_eq!(last_rows(&outcome)[0]["title"], json!("second"));
 }
 
-/// An API without end. Every list has another page, every page is full of new rows, and every reference is new.
+/// An API with endless data: every list has another page, every page is full of new rows, and every reference is new.
 #[derive(Default)]
 struct EndlessApi {
     reads: AtomicUsize,
@@ -191,7 +191,7 @@ async fn no_program_makes_more_calls_than_its_plan_allows() {
         let plan = plan_program(&catalog, program, &Limits::default());
         let upstream = EndlessApi::default();
         let receipts = MemoryReceipts::new();
-        let with = With { receipts: Some(&receipts), ..With::default() };
+        let with = RunOptions { receipts: Some(&receipts), ..RunOptions::default() };
         let outcome = run_with(&upstream, &plan, &catalog, with).await;
         let reads = upstream.reads.load(Ordering::SeqCst);
         let writes = upstream.writes.load(Ordering::SeqCst);

@@ -1,5 +1,5 @@
-//! Reads beyond one list: references, remaining fields, lists per row, pages of an earlier run, and values with reads
-//! of their own.
+//! Tests of reads beyond one list: references, remaining fields, one list per row, pages of an earlier run, and reads inside
+//! values.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use lang::plan::{Aggregation, Expr, Function, NamedPath, RowPart, Shape, StepKin
 use serde_json::{Value, json};
 use testkit::upstream::{Rule, ScriptedUpstream, body_text};
 
-use crate::support::{self, Plans, With, args, error, of_step, path, row, rows, run_with, value};
+use crate::support::{self, Plans, RunOptions, args, error, of_step, path, row, rows, run_with, value};
 
 fn catalog() -> Arc<Catalog> {
     support::writes_catalog("http://demo.localhost")
@@ -21,7 +21,7 @@ fn ticket(number: usize, owner: Value) -> Value {
     json!({"project": "OPS", "number": number, "title": format!("t{number}"), "owner": owner, "labels": []})
 }
 
-/// An API with four tickets of two people, one of whom does not exist.
+/// Returns an API with four tickets that refer to two people. One of the people does not exist.
 fn four_tickets() -> ScriptedUpstream {
     let owners = [json!({"id": "x"}), json!({"id": "gone"}), Value::Null, json!({"id": "x"})];
     let data: Vec<Value> = (1..).zip(owners).map(|(n, owner)| ticket(n, owner)).collect();
@@ -32,7 +32,7 @@ fn four_tickets() -> ScriptedUpstream {
 }
 
 async fn run_plans(upstream: &ScriptedUpstream, plans: &Plans) -> exec::Outcome {
-    run_with(upstream, &plans.plan(), &plans.catalog, With::default()).await
+    run_with(upstream, &plans.plan(), &plans.catalog, RunOptions::default()).await
 }
 
 fn named(pairs: &[(&str, &str)]) -> Vec<NamedPath> {
@@ -146,8 +146,13 @@ async fn a_list_continues_where_an_earlier_run_stopped_without_losing_rows() {
     let only = plans.same_rows(StepKind::Project { input: list, columns: named(&[("number", "number")]) });
     // 10 rows in pages of 4: the cut is in the middle of a page.
     let limits = Limits { rows: 10, ..Limits::default() };
-    let outcome =
-        run_with(&upstream, &plans.plan(), &plans.catalog, With { limits: limits.clone(), ..With::default() }).await;
+    let outcome = run_with(
+        &upstream,
+        &plans.plan(),
+        &plans.catalog,
+        RunOptions { limits: limits.clone(), ..RunOptions::default() },
+    )
+    .await;
     let mut all_rows = rows(&outcome, only).as_array().unwrap().clone();
     let rest = |outcome: &exec::Outcome, index: usize| outcome.returns[index].result.as_ref().unwrap().rest.clone();
     let mut position = rest(&outcome, only).unwrap();
@@ -157,7 +162,7 @@ async fn a_list_continues_where_an_earlier_run_stopped_without_losing_rows() {
         let mut later = Plans::new(&catalog());
         later.made_rows(&[], StepKind::Page { handle: "pg1".into(), limit: None });
         let pages = BTreeMap::from([("pg1".to_owned(), exec::Continuation::clone(&position))]);
-        let with = With { limits: limits.clone(), pages: Some(&pages), ..With::default() };
+        let with = RunOptions { limits: limits.clone(), pages: Some(&pages), ..RunOptions::default() };
         let outcome = run_with(&upstream, &later.plan(), &later.catalog, with).await;
         let more = rows(&outcome, 0).as_array().unwrap().clone();
         assert_eq!(more.len(), count);
@@ -248,7 +253,7 @@ async fn no_step_makes_more_calls_than_planned() {
     plan.query("Ticket", "ticket_list", args(&[]));
     let mut plan = plan.plan();
     plan.bounds.calls.values_mut().for_each(|calls| *calls = 0);
-    let outcome = run_with(&upstream, &plan, &catalog(), With::default()).await;
+    let outcome = run_with(&upstream, &plan, &catalog(), RunOptions::default()).await;
     assert_eq!(coverage(&outcome, 0), Coverage::partial(PartialReason::Bound));
     assert!(upstream.calls().is_empty(), "the plan's bound holds too");
 }

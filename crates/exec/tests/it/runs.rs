@@ -1,4 +1,4 @@
-//! Runs of programs on a scripted upstream: concurrency, the number of calls, and malformed answers.
+//! Tests of runs on a scripted upstream: concurrency, the number of calls, and malformed answers.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use testkit::upstream::{Rule, ScriptedUpstream};
 use tokio::sync::Notify;
 
-use crate::support::{With, plan_program, run_with};
+use crate::support::{RunOptions, plan_program, run_with};
 
 fn catalog() -> Arc<Catalog> {
     Arc::new(catalog::read("demo.yaml", include_str!("../../../../catalogs/demo.yaml")).unwrap())
@@ -17,7 +17,7 @@ fn catalog() -> Arc<Catalog> {
 
 async fn run_program(upstream: &ScriptedUpstream, program: &str, limits: &Limits) -> Outcome {
     let catalog = catalog();
-    let with = With { limits: limits.clone(), ..With::default() };
+    let with = RunOptions { limits: limits.clone(), ..RunOptions::default() };
     run_with(upstream, &plan_program(&catalog, program, limits), &catalog, with).await
 }
 
@@ -175,7 +175,7 @@ async fn an_id_cannot_escape_its_path_segment() {
     assert!(upstream.calls().iter().all(|c| c.request.origin.as_str() == "http://demo.localhost"));
 }
 
-/// Without the value of the field the API would answer with the rows of all parents.
+/// A call without the field's value would return the rows of all parents, so no call may be made.
 #[tokio::test]
 async fn a_relation_from_a_null_field_is_empty() {
     let text = include_str!("../../../../catalogs/demo.yaml").replace(
@@ -188,7 +188,7 @@ async fn a_relation_from_a_null_field_is_empty() {
     upstream.add(Rule::get("/api/tickets").json(200, json!({"data": [{"project": "A", "number": 2}], "total": 1})));
     let limits = Limits::default();
     let plan = plan_program(&catalog, "Ticket(project=\"A\", number=1).siblings", &limits);
-    let outcome = run_with(&upstream, &plan, &catalog, With::default()).await;
+    let outcome = run_with(&upstream, &plan, &catalog, RunOptions::default()).await;
     assert_eq!(outcome.returns[0].result.as_ref().unwrap().rows.len(), 0);
     assert_eq!(upstream.calls().len(), 1, "only the ticket was requested");
 }

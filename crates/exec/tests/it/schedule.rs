@@ -1,5 +1,5 @@
-//! The schedule of random plans: the limit on concurrent calls holds, each step runs once and after its inputs, and effects
-//! run alone and in order.
+//! Tests of the schedule of random plans: the limit on concurrent calls holds, each step runs once and after its inputs, and
+//! effects run alone and in order.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,22 +11,22 @@ use proptest::prelude::*;
 use serde_json::json;
 use testkit::memory::MemoryReceipts;
 
-use crate::support::{Plans, With, args, of_step, run_with, value, writes_catalog};
+use crate::support::{Plans, RunOptions, args, of_step, run_with, value, writes_catalog};
 
-/// An upstream that answers any request after a few turns, and records which calls overlap.
+/// An upstream that answers every request after yielding some times, and records the number of overlapping calls.
 #[derive(Default)]
 struct WatchedUpstream {
-    /// The calls in progress.
+    /// The number of calls in progress.
     in_flight: AtomicUsize,
-    /// The most calls that were in progress at once.
+    /// The largest number of calls that were in progress at once.
     max_in_flight: AtomicUsize,
-    /// The writes in progress.
+    /// The number of writes in progress.
     writes_in_flight: AtomicUsize,
-    /// The most writes that were in progress at once.
+    /// The largest number of writes that were in progress at once.
     max_writes_in_flight: AtomicUsize,
-    /// The path and body of each call, in the order in which they ended.
+    /// The path and body of each call, in the order in which the calls ended.
     log: Mutex<Vec<String>>,
-    /// A request that contains this text is refused.
+    /// If set, the upstream refuses each request that contains this text.
     fails: Option<String>,
 }
 
@@ -61,7 +61,7 @@ fn catalog() -> std::sync::Arc<catalog::Catalog> {
     writes_catalog("http://demo.localhost")
 }
 
-/// A random plan: for each step whether it is an effect, and the earlier step that it takes a value from.
+/// Returns random plans. Each element is one step: whether it is an effect, and the earlier step from which it takes a value.
 fn shapes() -> impl Strategy<Value = Vec<(bool, Option<prop::sample::Index>)>> {
     prop::collection::vec((prop::bool::weighted(0.25), prop::option::of(any::<prop::sample::Index>())), 1..20)
 }
@@ -70,7 +70,7 @@ fn build(shapes: &[(bool, Option<prop::sample::Index>)]) -> Plans {
     let mut plans = Plans::new(&catalog());
     for (index, (is_effect, from)) in shapes.iter().enumerate() {
         let from = from.as_ref().filter(|_| index > 0).map(|choice| choice.index(index));
-        // The answer of the upstream repeats the id that was requested, so a read passes the name of its first input on.
+        // The upstream's answer repeats the requested id, so a read returns the name of its first input.
         let source = match from {
             Some(from) if !shapes[from].0 => of_step(from, "name"),
             Some(from) => of_step(from, "project"),
@@ -96,7 +96,7 @@ proptest! {
         let watched = WatchedUpstream::default();
         let receipts = MemoryReceipts::new();
         let limits = Limits { calls_per_session: session, calls_per_origin: origin, ..Limits::default() };
-        let with = With { limits, receipts: Some(&receipts), ..With::default() };
+        let with = RunOptions { limits, receipts: Some(&receipts), ..RunOptions::default() };
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let outcome = runtime.block_on(run_with(&watched, &plans.plan(), &plans.catalog, with));
         prop_assert!(!outcome.failed(), "{:?}", outcome.returns);
@@ -116,7 +116,7 @@ proptest! {
         let failing = effects[which.index(effects.len())];
         let watched = WatchedUpstream { fails: Some(format!("e{failing}.")), ..WatchedUpstream::default() };
         let receipts = MemoryReceipts::new();
-        let with = With { receipts: Some(&receipts), ..With::default() };
+        let with = RunOptions { receipts: Some(&receipts), ..RunOptions::default() };
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let outcome = runtime.block_on(run_with(&watched, &plans.plan(), &plans.catalog, with));
         for (step, finished) in outcome.returns.iter().enumerate() {

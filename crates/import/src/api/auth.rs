@@ -1,5 +1,5 @@
-//! The credential of an API: the security scheme of most operations, as a catalog declares it.
-//! Invariant: a secret is only named. A scheme that a catalog cannot declare is left out with a guess.
+//! The choice of an API's credential: the security scheme that most operations need, as a catalog declares it.
+//! Invariant: the draft contains names of secrets, never values. A scheme that a catalog cannot declare is reported as a guess.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -10,23 +10,23 @@ use serde_json::Value;
 use crate::names;
 use crate::spec::{Operation, ParamLocation, Spec};
 
-/// The number of schemes that are looked at.
+/// The maximum number of security schemes that are read from one specification.
 const MAX_SCHEMES: usize = 40;
 
-/// The credential of an API.
+/// The credential that was chosen for an API, with the assumptions behind the choice.
 #[derive(Debug, Default)]
 pub struct Credential {
     pub auth: Option<Auth>,
     /// Whether some operations need no credential.
     pub anonymous: bool,
-    /// Texts of guesses about the credential.
+    /// Assumptions about the credential that a person should check, as texts of the report.
     pub guesses: Vec<String>,
 }
 
-/// Chooses the scheme that most operations need. Secrets are named after the catalog's id.
-pub fn credential(spec: &Spec, operations: &[Operation<'_>], id: &str) -> Credential {
+/// Chooses the security scheme that most operations need. `id` is the catalog's id, which prefixes the names of the secrets.
+pub fn choose_credential(spec: &Spec, operations: &[Operation<'_>], id: &str) -> Credential {
     let path: &[&str] = if spec.is_swagger { &["securityDefinitions"] } else { &["components", "securitySchemes"] };
-    let prefix = names::snake(id).to_ascii_uppercase();
+    let prefix = names::snake_case(id).to_ascii_uppercase();
     let Some(schemes) = spec.map(path).filter(|schemes| !schemes.is_empty()) else {
         return credential_of_params(operations, &prefix);
     };
@@ -41,7 +41,7 @@ pub fn credential(spec: &Spec, operations: &[Operation<'_>], id: &str) -> Creden
             *uses.entry(name).or_default() += 1;
         }
     }
-    // Many specifications declare schemes and forget to say that operations need them.
+    // Many specifications declare schemes but have no `security` key. In this case every declared scheme is a candidate.
     let is_unused = uses.is_empty();
     let mut usable: Vec<Scheme> = Vec::new();
     let mut unusable: Vec<&str> = Vec::new();
@@ -75,14 +75,15 @@ pub fn credential(spec: &Spec, operations: &[Operation<'_>], id: &str) -> Creden
 /// A security scheme that a catalog can declare.
 struct Scheme<'s> {
     name: &'s str,
-    /// The number of operations that need it.
+    /// The number of operations that need the scheme.
     uses: usize,
-    /// The preference among schemes with as many uses; the lowest is the best.
+    /// The preference among schemes with the same number of uses. The lowest rank wins.
     rank: usize,
     auth: Auth,
 }
 
-/// Returns the credential of a specification without schemes: a key that most operations take as a parameter.
+/// Returns the credential of a specification that declares no schemes. A required API-key parameter of most operations is taken
+/// as the credential.
 fn credential_of_params(operations: &[Operation<'_>], prefix: &str) -> Credential {
     let keys = [
         "api_key",
@@ -97,7 +98,7 @@ fn credential_of_params(operations: &[Operation<'_>], prefix: &str) -> Credentia
     ];
     let mut count: BTreeMap<(bool, &str), usize> = BTreeMap::new();
     for param in operations.iter().flat_map(|op| &op.params) {
-        let is_key = keys.contains(&names::snake(param.name).as_str()) && param.required;
+        let is_key = keys.contains(&names::snake_case(param.name).as_str()) && param.required;
         let is_sent = matches!(param.location, ParamLocation::Query | ParamLocation::Header);
         if is_key && is_sent && !is_reserved_header(param.name) {
             *count.entry((param.location == ParamLocation::Header, param.name)).or_default() += 1;
@@ -105,7 +106,7 @@ fn credential_of_params(operations: &[Operation<'_>], prefix: &str) -> Credentia
     }
     let most_used = count.into_iter().max_by_key(|(_, n)| *n).filter(|(_, n)| n * 2 > operations.len());
     if let Some(((is_header, name), _)) = most_used {
-        // The parameter is read as the scheme that the specification forgot, so that the same rules apply to its name.
+        // The parameter is handled as an `apiKey` scheme, so that the rules for header and query names also apply to it.
         let location = if is_header { "header" } else { "query" };
         let scheme = serde_json::json!({"type": "apiKey", "in": location, "name": name});
         if let Some((_, auth)) = auth_of_scheme(&scheme, prefix) {
@@ -118,14 +119,14 @@ fn credential_of_params(operations: &[Operation<'_>], prefix: &str) -> Credentia
     Credential { guesses, ..Credential::default() }
 }
 
-/// Returns the first names of a list in backticks.
+/// Returns the first four names of a list in backticks, separated by commas.
 fn quoted_list(names: &[&str]) -> String {
     let shown: Vec<String> =
         names.iter().take(4).map(|name| format!("`{}`", name.chars().take(40).collect::<String>())).collect();
     shown.join(", ")
 }
 
-/// Returns a security scheme as a catalog declares it, with its rank; `None` where a catalog cannot declare it.
+/// Returns the rank and the catalog declaration of a security scheme; `None` if a catalog cannot declare it.
 fn auth_of_scheme(scheme: &Value, prefix: &str) -> Option<(usize, Auth)> {
     let text = |key: &str| scheme.get(key).and_then(Value::as_str).unwrap_or_default();
     let secret = |end: &str| if prefix.is_empty() { format!("API_{end}") } else { format!("{prefix}_{end}") };
@@ -137,7 +138,7 @@ fn auth_of_scheme(scheme: &Value, prefix: &str) -> Option<(usize, Auth)> {
             _ => return None,
         },
         "basic" => (3, basic()),
-        "oauth2" => (1, oauth(scheme, &secret)),
+        "oauth2" => (1, oauth_auth(scheme, &secret)),
         "openIdConnect" => (1, Auth::Bearer(secret("TOKEN"))),
         "apiKey" => {
             let name = text("name");
@@ -166,14 +167,15 @@ fn auth_of_scheme(scheme: &Value, prefix: &str) -> Option<(usize, Auth)> {
     })
 }
 
-/// Returns whether the client sets this header itself, or the header means nothing to a program.
+/// Returns whether a header must not become a parameter. The HTTP client sets such a header itself, or its value does not
+/// change the rows.
 pub fn is_reserved_header(name: &str) -> bool {
     let meaningless = ["accept", "cookie", "user-agent"];
     catalog::is_reserved_header(name) || meaningless.contains(&name.to_ascii_lowercase().as_str())
 }
 
-/// Returns the client-credentials grant if it is the only flow, else a bearer token that a person fetches.
-fn oauth(scheme: &Value, secret: &dyn Fn(&str) -> String) -> Auth {
+/// Returns the client-credentials grant if it is the only flow of the scheme. Otherwise a person fetches a bearer token.
+fn oauth_auth(scheme: &Value, secret: &dyn Fn(&str) -> String) -> Auth {
     let bearer = Auth::Bearer(secret("TOKEN"));
     let flow = match scheme.get("flows").and_then(Value::as_object) {
         Some(flows) if flows.len() == 1 => flows.get("clientCredentials"),

@@ -1,5 +1,5 @@
-//! Questions about one operation: its path, the rows of its answer, its types, its paging, the credential and the origin.
-//! Invariant: nothing here knows of entities.
+//! Analysis of single operations: the path, the rows of the answer, types, paging, the credential and the origin.
+//! Invariant: these modules do not depend on entities or on the stages of `map`.
 
 pub mod answer;
 pub mod auth;

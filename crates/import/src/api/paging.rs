@@ -1,5 +1,6 @@
-//! The paging of a list: the parameters that ask for a page, and the part of the answer that leads to the next.
-//! Invariant: a form is recognised only if the specification has both sides of it. A parameter of the paging is no filter.
+//! Detection of a list's paging: the parameters that request a page, and the part of the answer that identifies the next page.
+//! Invariant: cursor paging is detected only if the specification has both the parameter and the answer property. A
+//! paging parameter never becomes a filter.
 
 use catalog::raw::{LinkRel, Paging, Size};
 use serde_json::Value;
@@ -7,9 +8,9 @@ use serde_json::Value;
 use crate::names;
 use crate::spec::{Object, Param, Scalar, SchemaReader};
 
-// The names below are compared in snake case, in this order.
+// The names in these lists are compared in snake case. Earlier names win over later ones.
 
-/// Parameters that take the number of rows on a page.
+/// Names of parameters for the number of rows on a page.
 const SIZE_PARAMS: [&str; 17] = [
     "per_page",
     "page_size",
@@ -29,10 +30,10 @@ const SIZE_PARAMS: [&str; 17] = [
     "page_count",
     "max_result",
 ];
-/// Parameters that take the number of a page.
+/// Names of parameters for the number of the page.
 const PAGE_PARAMS: [&str; 7] =
     ["page", "page_number", "pagenumber", "page_num", "page_no", "current_page", "page_index"];
-/// Parameters that take the number of rows to skip.
+/// Names of parameters for the number of rows to skip.
 const OFFSET_PARAMS: [&str; 9] = [
     "offset",
     "skip",
@@ -44,7 +45,7 @@ const OFFSET_PARAMS: [&str; 9] = [
     "page_offset",
     "from_index",
 ];
-/// Parameters that take a cursor.
+/// Names of parameters for the cursor of a page.
 const CURSOR_PARAMS: [&str; 20] = [
     "cursor",
     "page_token",
@@ -67,7 +68,7 @@ const CURSOR_PARAMS: [&str; 20] = [
     "next_page_cursor",
     "page_marker",
 ];
-/// Properties that hold the cursor of the next page.
+/// Names of answer properties with the cursor of the next page.
 const CURSOR_PROPS: [&str; 18] = [
     "next_cursor",
     "next_page_token",
@@ -88,7 +89,7 @@ const CURSOR_PROPS: [&str; 18] = [
     "pagination_token",
     "next_pagination_token",
 ];
-/// Properties that hold the URL of the next page.
+/// Names of answer properties with the URL of the next page.
 const NEXT_URL_PROPS: [&str; 10] = [
     "next",
     "next_page_uri",
@@ -101,7 +102,7 @@ const NEXT_URL_PROPS: [&str; 10] = [
     "next_page",
     "next_page_link",
 ];
-/// Properties that hold the number of all rows.
+/// Names of answer properties with the number of all rows of the list.
 const TOTAL_PROPS: [&str; 13] = [
     "total",
     "total_count",
@@ -117,10 +118,10 @@ const TOTAL_PROPS: [&str; 13] = [
     "total_hits",
     "record_count",
 ];
-/// Properties that hold a flag that says whether there is a next page.
+/// Names of boolean answer properties that are true if there is a next page.
 const MORE_PROPS: [&str; 7] =
     ["has_more", "hasmore", "has_next", "has_next_page", "more", "has_more_items", "is_truncated"];
-/// Properties whose object says something about pages.
+/// Names of answer properties whose object contains paging data, such as `meta`.
 const PAGING_OBJECTS: [&str; 16] = [
     "meta",
     "metadata",
@@ -140,19 +141,19 @@ const PAGING_OBJECTS: [&str; 16] = [
     "result_info",
 ];
 
-/// The paging of a list.
+/// The paging that was detected for a list.
 #[derive(Debug)]
 pub struct DetectedPaging<'a> {
     pub paging: Paging,
-    /// The parameters that belong to the paging, and so are no parameters of the capability.
+    /// The names of the parameters that paging uses. The capability does not offer them to callers.
     pub params: Vec<&'a str>,
 }
 
-/// Detects the paging of a list.
-/// - `params` are the parameters of the query.
-/// - `envelope` is the answer, where it is an object.
-/// - `key_field` is the field that identifies a row, where it is one.
-pub fn detect<'a>(
+/// Detects the paging of a list; `None` if the list has none.
+/// - `params` are the query parameters of the operation.
+/// - `envelope` has the properties of the answer, if the answer is an object.
+/// - `key_field` is the only key field of the rows. `starting_after` parameters take its value from the last row.
+pub fn detect_paging<'a>(
     reader: &SchemaReader<'a>,
     params: &[&Param<'a>],
     envelope: Option<&Object<'a>>,
@@ -160,7 +161,7 @@ pub fn detect<'a>(
     key_field: Option<&str>,
 ) -> Option<DetectedPaging<'a>> {
     let optional_param = |names: &[&str]| -> Option<&Param<'a>> {
-        let with_name = |name: &&str| params.iter().find(|p| !p.required && names::is_snake(p.name, name));
+        let with_name = |name: &&str| params.iter().find(|p| !p.required && names::has_snake_case(p.name, name));
         names.iter().find_map(with_name).copied()
     };
     let in_answer = |names: &[&str], is_url: bool| path_in_answer(reader, envelope?, names, is_url);
@@ -169,7 +170,7 @@ pub fn detect<'a>(
     let offset = optional_param(&OFFSET_PARAMS);
     let after = optional_param(&["starting_after", "after_id", "since_id"]);
     let before = optional_param(&["ending_before", "before"]);
-    // A page that is named by a text is a cursor.
+    // A `page` parameter of type string takes a cursor, because page numbers are integers.
     let page_is_text = |p: &&Param<'a>| reader.scalar(p.schema) == Some(Scalar::Text);
     let cursor = optional_param(&CURSOR_PARAMS).or_else(|| page.filter(page_is_text));
 
@@ -211,14 +212,15 @@ pub fn detect<'a>(
     }
     paging.size = size.and_then(|size| Some(Size { send: size.name.to_owned(), max: max_page_size(reader, size)? }));
 
-    // A parameter that walks backwards means nothing beside one that walks forwards.
+    // Paging only walks forwards, so a parameter for walking backwards is removed together with the forward one.
     let backwards = before.filter(|_| after.is_some() || cursor.is_some());
     let sent_after = after.filter(|_| paging.last.is_some());
     let used = [page, offset, cursor, sent_after, backwards, size];
     Some(DetectedPaging { paging, params: used.into_iter().flatten().map(|param| param.name).collect() })
 }
 
-/// Returns the path of a property with one of these names, at the top of the answer or inside of an object about pages.
+/// Returns the path of the first property with one of these names. The property is at the top of the answer or in an object of
+/// `PAGING_OBJECTS`.
 fn path_in_answer<'a>(
     reader: &SchemaReader<'a>,
     envelope: &Object<'a>,
@@ -230,7 +232,7 @@ fn path_in_answer<'a>(
         if scalar.is_none() && !reader.is_any(schema) {
             return false;
         }
-        // `next` may be a cursor or a URL, so a URL has to be recognisable by its name, its format or its description.
+        // A property `next` may contain a cursor or a URL. A URL must be recognisable by name, format or description.
         let names_url = names::words(name).iter().any(|w| matches!(w.as_str(), "url" | "uri" | "link" | "href"))
             || reader.open(schema).get("format").and_then(Value::as_str) == Some("uri")
             || name == "next"
@@ -240,17 +242,19 @@ fn path_in_answer<'a>(
     };
     for wanted in names {
         let mut props = envelope.props.iter();
-        if let Some((name, _)) = props.find(|(name, prop)| names::is_snake(name, wanted) && fits(name, prop.schema)) {
+        if let Some((name, _)) =
+            props.find(|(name, prop)| names::has_snake_case(name, wanted) && fits(name, prop.schema))
+        {
             return Some(name.replace('.', "\\."));
         }
     }
-    let about_pages = |name: &str| PAGING_OBJECTS.iter().any(|object| names::is_snake(name, object));
+    let about_pages = |name: &str| PAGING_OBJECTS.iter().any(|object| names::has_snake_case(name, object));
     let outer_props = envelope.props.iter().filter(|(name, _)| names::is_reachable(name) && about_pages(name));
     for (outer, prop) in outer_props.filter(|(_, prop)| reader.is_object(prop.schema)) {
         let object = reader.object(prop.schema);
         for wanted in names.iter().copied().chain(is_url.then_some("href")) {
             let mut props = object.props.iter();
-            let has_name = |name: &str| names::is_snake(name, wanted) && (wanted != "href" || *outer == "next");
+            let has_name = |name: &str| names::has_snake_case(name, wanted) && (wanted != "href" || *outer == "next");
             if let Some((name, inner)) = props.find(|(name, p)| has_name(name) && (fits(name, p.schema) || is_url)) {
                 // HAL writes `links.next` as an object with an `href`.
                 let has_href = is_url && reader.is_object(inner.schema);
@@ -262,12 +266,13 @@ fn path_in_answer<'a>(
     None
 }
 
+/// Returns whether the description of a schema mentions a URL.
 fn describes_url(opened: &Value) -> bool {
     let description = opened.get("description").and_then(Value::as_str).unwrap_or_default().to_ascii_lowercase();
     description.contains("url") || description.contains("uri")
 }
 
-/// Returns the number of the first page: 1, unless the specification says that it is 0.
+/// Returns the number of the first page. It is 1 unless the parameter's default, minimum or description shows that it is 0.
 fn first_page(reader: &SchemaReader<'_>, page: &Param<'_>) -> u64 {
     let schema = reader.spec.follow(page.schema);
     let number = |key: &str| schema.get(key).and_then(Value::as_u64);
@@ -277,7 +282,8 @@ fn first_page(reader: &SchemaReader<'_>, page: &Param<'_>) -> u64 {
     }
 }
 
-/// Returns the most rows that a page may have. Where the specification does not say it, the default is surely allowed.
+/// Returns the largest allowed page size. If the specification declares no maximum, the default page size is used, which is
+/// always allowed.
 fn max_page_size(reader: &SchemaReader<'_>, size: &Param<'_>) -> Option<usize> {
     let schema = reader.spec.follow(size.schema);
     let number = |key: &str| schema.get(key).and_then(Value::as_u64);
@@ -285,7 +291,7 @@ fn max_page_size(reader: &SchemaReader<'_>, size: &Param<'_>) -> Option<usize> {
     (1..=100_000).contains(&max).then_some(max.min(1_000) as usize)
 }
 
-/// Reads a maximum from a description: `(max 100)`, `Maximum: 50`, `between 1 and 100`.
+/// Reads a maximum from a parameter's description, such as `(max 100)`, `Maximum: 50` or `between 1 and 100`.
 fn described_maximum(description: &str) -> Option<u64> {
     let lower = description.to_ascii_lowercase();
     ["max ", "maximum", "max. ", "max: ", "between 1 and", "can range between 1 and", "up to", "at most"]

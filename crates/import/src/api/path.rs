@@ -1,30 +1,32 @@
-//! A path in parts: the text and holes that are sent, and the steps that tell which entity it leads to.
-//! Invariant: the pieces joined are the path again. The steps leave out decoration (`.json`, `()`).
+//! The parsed path of an operation. A placeholder is the part of a path that a parameter fills, such as `{id}`.
+//! The pieces are the text and the placeholders that are sent; the steps are the words and placeholders that show which entity
+//! the path belongs to.
+//! Invariant: the joined pieces are the original path. The steps omit decoration (`.json`, `()`).
 
 use crate::names;
 
-/// A part of the path as it is sent.
+/// A part of the path as it is sent in a request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PathPiece {
     Text(String),
-    /// The index of a hole.
-    Hole(usize),
+    /// The index of the placeholder in `OperationPath::placeholders`.
+    Placeholder(usize),
 }
 
-/// A part of the path that tells what it leads to.
+/// A part of the path that helps to find the entity: a word or a placeholder.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PathStep {
     Word(String),
-    /// The index of a hole.
-    Hole(usize),
+    /// The index of the placeholder in `OperationPath::placeholders`.
+    Placeholder(usize),
 }
 
-/// A parameter of the path.
+/// A placeholder of the path, with the path parameter that fills it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct PathHole {
-    /// The name in the specification.
+pub struct PathPlaceholder {
+    /// The name of the path parameter in the specification.
     pub name: String,
-    /// Whether the value may be several segments.
+    /// Whether the value may contain slashes and so span several path segments.
     pub takes_segments: bool,
 }
 
@@ -32,15 +34,15 @@ pub struct PathHole {
 pub struct OperationPath {
     pieces: Vec<PathPiece>,
     pub steps: Vec<PathStep>,
-    pub holes: Vec<PathHole>,
-    /// The steps as text in lower case, with `{}` for a hole. Paths are compared by them.
+    pub placeholders: Vec<PathPlaceholder>,
+    /// The steps as text in lower case, with `{}` for each placeholder. Two paths with equal keys address the same rows.
     pub keys: Vec<String>,
 }
 
 impl OperationPath {
     pub fn parse(text: &str) -> Self {
         let mut path = OperationPath::default();
-        // Some specifications distinguish operations of one address by a `#` or a `?` in the path. That part is not sent.
+        // Some specifications add a `#` or `?` suffix to tell operations of one URL apart. The suffix is not sent.
         let sent = text.split(['#', '?']).next().unwrap_or_default();
         for segment in sent.split('/').filter(|segment| !segment.is_empty()) {
             path.push_text("/");
@@ -54,7 +56,7 @@ impl OperationPath {
             .iter()
             .map(|step| match step {
                 PathStep::Word(word) => word.to_ascii_lowercase(),
-                PathStep::Hole(_) => "{}".to_owned(),
+                PathStep::Placeholder(_) => "{}".to_owned(),
             })
             .collect();
         path
@@ -69,42 +71,42 @@ impl OperationPath {
 
     fn push_segment(&mut self, segment: &str) {
         let mut rest = segment;
-        let mut after_hole = false;
+        let mut after_placeholder = false;
         while let Some(open) = rest.find('{') {
             let Some(close) = rest[open..].find('}') else { break };
-            self.push_literal(&rest[..open], after_hole);
+            self.push_literal(&rest[..open], after_placeholder);
             let inside = &rest[open + 1..open + close];
             let name = inside.trim_matches(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-');
             let name = if name.is_empty() { "value" } else { name };
             // `{+name}` and `{/name*}` are URI templates: the value may hold slashes.
             let takes_segments = inside.starts_with(['+', '/']) || inside.ends_with('*');
-            self.pieces.push(PathPiece::Hole(self.holes.len()));
-            self.steps.push(PathStep::Hole(self.holes.len()));
-            self.holes.push(PathHole { name: name.to_owned(), takes_segments });
+            self.pieces.push(PathPiece::Placeholder(self.placeholders.len()));
+            self.steps.push(PathStep::Placeholder(self.placeholders.len()));
+            self.placeholders.push(PathPlaceholder { name: name.to_owned(), takes_segments });
             rest = &rest[open + close + 1..];
-            after_hole = true;
+            after_placeholder = true;
         }
-        self.push_literal(rest, after_hole);
+        self.push_literal(rest, after_placeholder);
     }
 
-    /// Adds text between holes of one segment, and the words in it as steps.
-    fn push_literal(&mut self, text: &str, after_hole: bool) {
+    /// Adds the text between placeholders of one segment as a piece, and its words as steps.
+    fn push_literal(&mut self, text: &str, after_placeholder: bool) {
         if text.is_empty() {
             return;
         }
         self.push_text(text);
         let bare = text.trim_end_matches("()");
         let bare = [".json", ".xml", ".php", ".aspx"].iter().find_map(|end| bare.strip_suffix(end)).unwrap_or(bare);
-        // In `users(id='{id}')`, `users` is a step, and the decoration around the hole is none.
+        // In `users(id='{id}')`, only `users` is a step. The text `(id='` is decoration.
         let bare = bare.split('(').next().unwrap_or_default();
-        if after_hole && !text.starts_with([':', '.', '_']) {
+        if after_placeholder && !text.starts_with([':', '.', '_']) {
             return;
         }
-        // `microsoft.graph.assignLicense` is one word with a namespace before it; `chat.postMessage` is two.
+        // `microsoft.graph.assignLicense` is one word after a namespace; `chat.postMessage` is two words.
         let has_namespace = bare.starts_with("microsoft.");
         let parts: Vec<&str> = bare.split(['.', ':', '!', '@']).filter(|part| !part.is_empty()).collect();
         let parts = if has_namespace { &parts[parts.len().saturating_sub(1)..] } else { &parts[..] };
-        // `v1.1` is one step, although it has a dot.
+        // A version such as `v1.1` is one step although it contains a dot.
         let is_version = bare.starts_with(|c: char| c.is_ascii_digit() || c == 'v');
         if is_version && bare.len() < 6 {
             self.steps.push(PathStep::Word(bare.to_owned()));
@@ -115,15 +117,19 @@ impl OperationPath {
         }
     }
 
-    /// Returns the path as a template of a catalog, with these names in its holes.
-    pub fn template(&self, holes: &[String]) -> String {
+    /// Returns the path as a catalog writes it, with these names in the placeholders.
+    pub fn template(&self, placeholders: &[String]) -> String {
         let mut out = String::new();
         for piece in &self.pieces {
             match piece {
                 PathPiece::Text(text) => out.push_str(&percent_encoded(text)),
-                PathPiece::Hole(at) => {
-                    let name = holes.get(*at).map(String::as_str).unwrap_or("value");
-                    let plus = if self.holes.get(*at).is_some_and(|hole| hole.takes_segments) { "+" } else { "" };
+                PathPiece::Placeholder(at) => {
+                    let name = placeholders.get(*at).map(String::as_str).unwrap_or("value");
+                    let plus = if self.placeholders.get(*at).is_some_and(|placeholder| placeholder.takes_segments) {
+                        "+"
+                    } else {
+                        ""
+                    };
                     out.push_str(&format!("{{{plus}{name}}}"));
                 }
             }
@@ -131,23 +137,24 @@ impl OperationPath {
         out
     }
 
-    pub fn ends_in_hole(&self) -> bool {
-        matches!(self.steps.last(), Some(PathStep::Hole(_)))
+    pub fn ends_in_placeholder(&self) -> bool {
+        matches!(self.steps.last(), Some(PathStep::Placeholder(_)))
     }
 
-    /// Returns the words of the path without its holes, in their order.
+    /// Returns the words of the path in order, without the placeholders.
     pub fn words(&self) -> impl DoubleEndedIterator<Item = &str> {
         words_of(&self.steps)
     }
 
-    /// Returns the last word of the path; empty where it has none.
+    /// Returns the last word of the path, or an empty text if the path has no words.
     pub fn last_word(&self) -> &str {
         self.words().next_back().unwrap_or_default()
     }
 
-    /// Returns the last word before a hole, which often says what the hole identifies; empty where there is none.
-    pub fn word_before(&self, hole: usize) -> &str {
-        let at = self.steps.iter().position(|step| *step == PathStep::Hole(hole)).unwrap_or(0);
+    /// Returns the last word before a placeholder: `tickets` in `/tickets/{id}`. The word often names the entity that the
+    /// placeholder identifies. It is empty if there is no word.
+    pub fn word_before(&self, placeholder: usize) -> &str {
+        let at = self.steps.iter().position(|step| *step == PathStep::Placeholder(placeholder)).unwrap_or(0);
         words_of(&self.steps[..at]).next_back().unwrap_or_default()
     }
 }
@@ -155,11 +162,11 @@ impl OperationPath {
 fn words_of(steps: &[PathStep]) -> impl DoubleEndedIterator<Item = &str> {
     steps.iter().filter_map(|step| match step {
         PathStep::Word(word) => Some(word.as_str()),
-        PathStep::Hole(_) => None,
+        PathStep::Placeholder(_) => None,
     })
 }
 
-/// Encodes every character that a client would have to encode in a path.
+/// Percent-encodes the characters that must not appear in the path of a URL.
 fn percent_encoded(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {
@@ -177,7 +184,7 @@ fn percent_encoded(text: &str) -> String {
     out
 }
 
-/// Returns whether a word of a path is a version or a root, which name nothing.
+/// Returns whether a path word is a version (`v1`) or a general root (`api`). Such words do not name an entity.
 pub fn is_root_word(word: &str) -> bool {
     let lower = word.to_ascii_lowercase();
     let version = lower.strip_prefix('v').unwrap_or(&lower);
@@ -187,8 +194,8 @@ pub fn is_root_word(word: &str) -> bool {
     is_number || is_preview || matches!(lower.as_str(), "api" | "apis" | "rest" | "services" | "public")
 }
 
-/// Returns the words of a hole's name, with each but the last in the singular: `projectsId` has `project`, `id`.
-pub fn hole_words(name: &str) -> Vec<String> {
+/// Returns the words of a placeholder's name. All words except the last are in the singular: `projectsId` has `project`, `id`.
+pub fn placeholder_words(name: &str) -> Vec<String> {
     let mut words = names::words(name);
     let last = words.len().saturating_sub(1);
     for word in &mut words[..last] {

@@ -1,34 +1,37 @@
-//! Schemas to the types of a catalog: scalars with their formats, choices, arrays, small objects, unions with a tag.
-//! Invariant: depth and width are bounded. A value that is too large, too deep or undeclared is `json`.
+//! The mapping of JSON schemas to catalog types: scalars with formats, choices, arrays, small objects, unions with a tag.
+//! An opened schema is the schema behind references and single-element wrappers (`SchemaReader::open`).
+//! Invariant: depth and width are bounded. A value that is too large, too deep or undeclared becomes the type `json`.
 
 use catalog::Wire;
 use catalog::raw::{Declaration, SlotType, UnionShape};
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use crate::draft::{self, is_json, named};
+use crate::draft::{self, is_json, named_type};
 use crate::names;
 use crate::spec::{Scalar, SchemaReader};
 
-/// The number of choices of a `select`. More cost more tokens to teach than they help.
+/// The maximum number of choices of a `select`. An `enum` with more values becomes text, because teaching every choice costs
+/// too many tokens.
 const MAX_CHOICES: usize = 16;
 
-/// The number of arms of a union.
-const MAX_ARMS: usize = 12;
+/// The maximum number of alternatives of a union.
+const MAX_UNION_ALTERNATIVES: usize = 12;
 
-/// How far nested values are spelled out.
+/// The limits on nested objects in catalog types. An object over a limit becomes the type `json`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Detail {
-    /// The number of slots of an object in a field or an optional input.
+    /// The maximum number of slots of an object in a field or in an optional input.
     pub slots: usize,
-    /// The number of slots of an object that must be given.
+    /// The maximum number of slots of an object in a required input.
     pub required_slots: usize,
-    /// The number of objects inside each other.
+    /// The maximum nesting of objects.
     pub depth: usize,
 }
 
 impl Detail {
-    /// The levels from the most detail to the least, for specifications that unfold to more than a catalog may hold.
+    /// The levels from the most detail to the least. A lower level is used if the draft would have more slots than a catalog
+    /// allows.
     pub const LEVELS: [Detail; 3] = [
         Detail { slots: 5, required_slots: 16, depth: 2 },
         Detail { slots: 0, required_slots: 8, depth: 1 },
@@ -36,7 +39,7 @@ impl Detail {
     ];
 }
 
-/// The purpose of a value, which decides how much of it is spelled out.
+/// The purpose of a value. It decides how many slots of an object become part of the type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Purpose {
     Field,
@@ -44,20 +47,21 @@ enum Purpose {
     OptionalInput,
 }
 
-/// Maps schemas to types.
+/// Maps schemas to catalog types with a given level of detail.
 pub struct TypeMapper<'r, 'a> {
     pub reader: &'r SchemaReader<'a>,
     pub detail: Detail,
 }
 
 impl<'a> TypeMapper<'_, 'a> {
-    /// Returns the declaration of a field. Only small objects are spelled out, since a field is read and never written.
-    pub fn field(&self, schema: &'a Value) -> Declaration {
+    /// Returns the declaration of an entity's field. Only small objects are typed in full, because programs read fields and
+    /// never write them.
+    pub fn field_declaration(&self, schema: &'a Value) -> Declaration {
         self.declare(schema, self.detail.depth.min(1), Purpose::Field)
     }
 
-    /// Returns the declaration of an input of a body.
-    pub fn input(&self, schema: &'a Value, required: bool) -> Declaration {
+    /// Returns the declaration of a property of a request body.
+    pub fn input_declaration(&self, schema: &'a Value, required: bool) -> Declaration {
         let declaration = if required {
             self.declare(schema, self.detail.depth, Purpose::RequiredInput)
         } else {
@@ -66,77 +70,80 @@ impl<'a> TypeMapper<'_, 'a> {
         Declaration { required, ..declaration }
     }
 
-    /// Returns the type of a value that can stand in a path, a query or a header: a scalar, or a list of scalars.
-    pub fn flat(&self, schema: &'a Value) -> Option<SlotType> {
-        match self.kind(schema, 0, Purpose::OptionalInput) {
+    /// Returns the type of a value in a path, a query or a header: a scalar or a list of scalars. Returns `None` for objects
+    /// and unions.
+    pub fn flat_type(&self, schema: &'a Value) -> Option<SlotType> {
+        match self.slot_type(schema, 0, Purpose::OptionalInput) {
             SlotType::Array(item) if matches!(*item, SlotType::Array(_)) || is_json(&item) => {
-                Some(SlotType::Array(Box::new(named("string"))))
+                Some(SlotType::Array(Box::new(named_type("string"))))
             }
             SlotType::Object(_) | SlotType::Union(_) => None,
-            kind if is_json(&kind) => (!self.reader.is_object(schema)).then(|| named("string")),
+            kind if is_json(&kind) => (!self.reader.is_object(schema)).then(|| named_type("string")),
             kind => Some(kind),
         }
     }
 
     fn declare(&self, schema: &'a Value, depth: usize, purpose: Purpose) -> Declaration {
         let opened = self.reader.open(schema);
-        let mut declaration = Declaration::new(self.kind(opened, depth, purpose));
+        let mut declaration = Declaration::new(self.slot_type(opened, depth, purpose));
         declaration.wire = self.is_number_as_text(opened).then_some(Wire::Text);
         declaration
     }
 
-    /// Returns whether the value is a number that travels as text, since JSON numbers are too small for it.
+    /// Returns whether the value is an integer that is sent as text, as APIs do for 64-bit integers that JSON numbers cannot
+    /// represent.
     fn is_number_as_text(&self, opened: &'a Value) -> bool {
         let format = opened.get("format").and_then(Value::as_str).unwrap_or_default();
         self.reader.scalar(opened) == Some(Scalar::Text)
             && matches!(format, "int64" | "uint64" | "int32" | "uint32")
-            && choices(opened).is_empty()
+            && select_choices(opened).is_empty()
     }
 
-    fn kind(&self, schema: &'a Value, depth: usize, purpose: Purpose) -> SlotType {
+    fn slot_type(&self, schema: &'a Value, depth: usize, purpose: Purpose) -> SlotType {
         let opened = self.reader.open(schema);
         if let Some(scalar) = self.reader.scalar(opened) {
-            return scalar_kind(opened, scalar);
+            return scalar_type(opened, scalar);
         }
         if let Some(item) = self.reader.items(opened) {
-            return match self.kind(item, depth, purpose) {
+            return match self.slot_type(item, depth, purpose) {
                 SlotType::Select(choices) => SlotType::MultiSelect(choices),
-                // The type of an item cannot say how it travels.
-                kind if is_json(&kind) || self.is_number_as_text(self.reader.open(item)) => named("json"),
+                // A catalog declares number-as-text per slot and not per array item, so an array of such numbers is `json`.
+                kind if is_json(&kind) || self.is_number_as_text(self.reader.open(item)) => named_type("json"),
                 kind => SlotType::Array(Box::new(kind)),
             };
         }
-        if let Some(union) = self.union(opened, depth) {
+        if let Some(union) = self.union_type(opened, depth) {
             return union;
         }
-        if self.reader.arms(opened).iter().any(|arm| !self.reader.is_object(arm)) {
-            return self.mixed(opened, purpose);
+        if self.reader.alternatives(opened).iter().any(|arm| !self.reader.is_object(arm)) {
+            return self.mixed_type(opened, purpose);
         }
         if self.reader.is_object(opened) && depth > 0 {
             let max = if purpose == Purpose::RequiredInput { self.detail.required_slots } else { self.detail.slots };
-            return self.object(opened, depth, max, purpose).map_or_else(|| named("json"), SlotType::Object);
+            return self.object_slots(opened, depth, max, purpose).map_or_else(|| named_type("json"), SlotType::Object);
         }
-        named("json")
+        named_type("json")
     }
 
-    /// Returns the type of alternatives that are not all objects.
-    fn mixed(&self, opened: &'a Value, purpose: Purpose) -> SlotType {
-        let arms = self.reader.arms(opened);
+    /// Returns the type of a schema whose alternatives are not all objects.
+    fn mixed_type(&self, opened: &'a Value, purpose: Purpose) -> SlotType {
+        let arms = self.reader.alternatives(opened);
         let scalars: Vec<Scalar> = arms.iter().filter_map(|arm| self.reader.scalar(arm)).collect();
         let all_numbers = scalars.iter().all(|scalar| matches!(scalar, Scalar::Integer | Scalar::Number));
         if scalars.is_empty() {
-            return named("json");
+            return named_type("json");
         }
         if scalars.len() == arms.len() && all_numbers {
-            return named("number");
+            return named_type("number");
         }
-        // An input may be the simplest of the alternatives, such as the id of an object. A field may be any of them.
+        // An input may use the simplest alternative, such as the id of an object. A field may contain any of them.
         let takes_text = purpose != Purpose::Field && scalars.contains(&Scalar::Text);
-        named(if takes_text { "string" } else { "json" })
+        named_type(if takes_text { "string" } else { "json" })
     }
 
-    /// Returns the slots of an object; `None` where it has too many, or a name that no slot can have.
-    fn object(
+    /// Returns the slots of an object; `None` if it has more than `max` properties or a property name that is not a valid slot
+    /// name.
+    fn object_slots(
         &self,
         opened: &'a Value,
         depth: usize,
@@ -149,8 +156,8 @@ impl<'a> TypeMapper<'_, 'a> {
         }
         let mut slots = IndexMap::with_capacity(object.props.len());
         for (name, prop) in &object.props {
-            // A slot has the name that the API reads, so an object with another name is written as free JSON.
-            if names::name(name) != *name {
+            // The name of a slot is sent to the API, so a property name that needs a change makes the whole object `json`.
+            if names::field_name(name) != *name {
                 return None;
             }
             if is_read_only(self.reader.open(prop.schema)) {
@@ -161,18 +168,18 @@ impl<'a> TypeMapper<'_, 'a> {
                 _ if prop.required => Purpose::RequiredInput,
                 _ => Purpose::OptionalInput,
             };
-            let kind = self.kind(prop.schema, depth - 1, purpose);
-            slots.insert((*name).to_owned(), draft::param(kind, prop.required));
+            let kind = self.slot_type(prop.schema, depth - 1, purpose);
+            slots.insert((*name).to_owned(), draft::param_declaration(kind, prop.required));
         }
         (!slots.is_empty()).then_some(slots)
     }
 
-    /// Returns a union of objects that a discriminator tells apart.
-    fn union(&self, opened: &'a Value, depth: usize) -> Option<SlotType> {
+    /// Returns the union type of a schema with a `discriminator`; `None` if the schema has no usable one.
+    fn union_type(&self, opened: &'a Value, depth: usize) -> Option<SlotType> {
         let discriminator = opened.get("discriminator")?;
         let tag = discriminator.get("propertyName")?.as_str()?;
-        let schemas = self.reader.arms(opened);
-        if depth == 0 || schemas.len() < 2 || schemas.len() > MAX_ARMS || self.detail.slots == 0 {
+        let schemas = self.reader.alternatives(opened);
+        if depth == 0 || schemas.len() < 2 || schemas.len() > MAX_UNION_ALTERNATIVES || self.detail.slots == 0 {
             return None;
         }
         let mapping = discriminator.get("mapping").and_then(Value::as_object);
@@ -183,7 +190,7 @@ impl<'a> TypeMapper<'_, 'a> {
                 |target: &Value| target.as_str().is_some_and(|t| t.rsplit('/').next() == Some(schema_name));
             let mapped = mapping.and_then(|mapping| mapping.iter().find(|(_, target)| leads_here(target)));
             let arm = mapped.map_or(schema_name, |(value, _)| value.as_str());
-            let mut slots = self.object(schema, depth, self.detail.required_slots, Purpose::OptionalInput)?;
+            let mut slots = self.object_slots(schema, depth, self.detail.required_slots, Purpose::OptionalInput)?;
             slots.shift_remove(tag);
             if arms.insert(arm.to_owned(), slots).is_some() {
                 return None;
@@ -193,19 +200,19 @@ impl<'a> TypeMapper<'_, 'a> {
     }
 }
 
-fn scalar_kind(opened: &Value, scalar: Scalar) -> SlotType {
+fn scalar_type(opened: &Value, scalar: Scalar) -> SlotType {
     let format = opened.get("format").and_then(Value::as_str).unwrap_or_default();
     match scalar {
-        Scalar::Boolean => named("boolean"),
-        Scalar::Integer if format == "unix-time" => named("unix"),
-        Scalar::Integer => named("integer"),
-        Scalar::Number => named("number"),
+        Scalar::Boolean => named_type("boolean"),
+        Scalar::Integer if format == "unix-time" => named_type("unix"),
+        Scalar::Integer => named_type("integer"),
+        Scalar::Number => named_type("number"),
         Scalar::Text => {
-            let choices = choices(opened);
+            let choices = select_choices(opened);
             if !choices.is_empty() {
                 return SlotType::Select(choices);
             }
-            named(match format {
+            named_type(match format {
                 "date-time" => "time",
                 "date" => "date",
                 "uuid" => "uuid",
@@ -219,8 +226,8 @@ fn scalar_kind(opened: &Value, scalar: Scalar) -> SlotType {
     }
 }
 
-/// Returns the values of an `enum`, where they are few and all text.
-fn choices(opened: &Value) -> Vec<String> {
+/// Returns the values of an `enum` of at most `MAX_CHOICES` short texts; otherwise an empty list.
+fn select_choices(opened: &Value) -> Vec<String> {
     let Some(list) = opened.get("enum").and_then(Value::as_array) else { return Vec::new() };
     let mut out: Vec<String> = Vec::new();
     for value in list.iter().filter(|value| !value.is_null()) {

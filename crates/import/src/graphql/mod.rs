@@ -1,6 +1,6 @@
-//! A GraphQL schema to a draft: entities from types that are read, lists from connections, writes from mutations.
-//! Invariant: each field of the query and mutation types is a capability, or unmapped with a reason. A document selects only
-//! fields that exist.
+//! The import of a GraphQL schema: entities from types that a query reads, lists from connections, writes from mutations.
+//! Invariant: each field of the query and mutation types becomes a capability or is reported as unmapped with a reason. A
+//! document selects only fields that exist.
 
 mod entities;
 mod reads;
@@ -19,13 +19,13 @@ use crate::draft::{self, Draft, DraftCapability, DraftEntity};
 use crate::report::{Guess, ImportReport, Unmapped};
 use crate::{Import, ImportError, Options, names, settle};
 
-/// The origin of a schema that was not fetched, for a person to replace.
-const PLACEHOLDER: &str = "https://api.example.com";
+/// The origin that is written if the URL of the schema is unknown. A person replaces it in the draft.
+const PLACEHOLDER_ORIGIN: &str = "https://api.example.com";
 
 pub fn import(bytes: &[u8], options: &Options) -> Result<Import, ImportError> {
     let schema = Schema::parse(bytes)?;
     let endpoint = options.from.as_deref().and_then(endpoint);
-    let origin = endpoint.as_ref().map_or(PLACEHOLDER, |endpoint| endpoint.origin.as_str()).to_owned();
+    let origin = endpoint.as_ref().map_or(PLACEHOLDER_ORIGIN, |endpoint| endpoint.origin.as_str()).to_owned();
     let mut guesses = Vec::new();
     if endpoint.is_none() {
         let what = "the schema does not say where the API is: write its `origin`, and `graphql` for the path";
@@ -64,13 +64,13 @@ pub fn import(bytes: &[u8], options: &Options) -> Result<Import, ImportError> {
     let entities = mapper.entities.into_values().map(|entity| entity.draft).collect();
     report.unmapped = mapper.unmapped;
     report.guesses = guesses;
-    settle::settle(Draft { head, comments, entities, capabilities: mapper.capabilities }, report)
+    settle::make_loadable(Draft { head, comments, entities, capabilities: mapper.capabilities }, report)
 }
 
-/// The URL of a GraphQL endpoint in parts.
+/// The URL of a GraphQL endpoint, split into origin and path.
 struct GraphqlEndpoint {
     origin: String,
-    /// `None` where the path is that of a catalog without `graphql`, or is none.
+    /// The value of the catalog's `graphql` key. `None` if the URL has no path that a catalog accepts.
     path: Option<String>,
 }
 
@@ -83,7 +83,8 @@ fn endpoint(url: &str) -> Option<GraphqlEndpoint> {
     Some(GraphqlEndpoint { origin: origin.as_str().to_owned(), path })
 }
 
-/// Returns the fields of a root type that are to be mapped, and counts all of them.
+/// Returns the fields of the query or mutation type to map. The report counts all fields, including deprecated and unselected
+/// ones.
 fn root_fields(schema: &Schema, root: &str, options: &Options, report: &mut ImportReport) -> Vec<Field> {
     let mut out = Vec::new();
     for field in schema.get(root).into_iter().flat_map(|def| def.fields.values()) {
@@ -99,49 +100,51 @@ fn root_fields(schema: &Schema, root: &str, options: &Options, report: &mut Impo
     out
 }
 
-/// An entity while capabilities are still added to it.
+/// An entity to which capabilities are still being added.
 struct SchemaEntity {
     draft: DraftEntity,
-    /// The field of the query type that reads one row by its key.
+    /// The query field that reads one row by key; `None` if there is no such field so far.
     get: Option<String>,
-    /// The names of its methods that are taken.
+    /// The method names that the entity's capabilities already use.
     methods: HashSet<String>,
-    /// The parameters that each of its lists needs. No two need the same, since a program could not tell them apart.
-    query_needs: Vec<Vec<String>>,
-    search_needs: Vec<Vec<String>>,
+    /// The required parameters of each list of the entity. Two lists must differ in them, because a program selects a list by
+    /// its parameters.
+    query_required_inputs: Vec<Vec<String>>,
+    /// The required parameters of each search of the entity, which must differ in the same way.
+    search_required_inputs: Vec<Vec<String>>,
 }
 
 impl SchemaEntity {
-    /// Returns the only field of the key.
+    /// Returns the name of the entity's key field. Entities of GraphQL have one.
     fn key(&self) -> &str {
         self.draft.raw.key.first().map(String::as_str).unwrap_or_default()
     }
 }
 
-/// The state of the mapping. The methods stand in the modules of the stages.
+/// The state of one import. The modules `entities`, `reads` and `writes` add the methods of their stage.
 struct SchemaMapper<'s> {
     schema: &'s Schema,
-    /// Entities by the name of their type.
+    /// Entities by the name of their GraphQL type.
     entities: IndexMap<String, SchemaEntity>,
     capabilities: Vec<DraftCapability>,
-    /// The names of capabilities that are taken.
+    /// The capability names that are already used.
     taken: HashSet<String>,
     unmapped: Vec<Unmapped>,
 }
 
-/// A type that holds one page of a list.
+/// A Relay connection: the GraphQL type of one page of a list.
 struct Connection<'s> {
     node: &'s TypeDef,
-    /// Whether the rows are the `node` of each item of `edges`, else those of `nodes`.
+    /// Whether the rows are in `edges { node }`. Otherwise they are in `nodes`.
     has_edges: bool,
 }
 
 impl<'s> SchemaMapper<'s> {
-    fn refuse(&mut self, label: String, why: impl Into<String>) {
+    fn report_unmapped(&mut self, label: String, why: impl Into<String>) {
         self.unmapped.push(Unmapped { operation: label, why: why.into() });
     }
 
-    /// Returns the type of this name as a connection, where it is one.
+    /// Returns the type of this name as a connection; `None` if it is not a connection.
     fn connection(&self, name: &str) -> Option<Connection<'s>> {
         let def = self.schema.get(name)?;
         def.fields.get("pageInfo")?;
@@ -153,21 +156,21 @@ impl<'s> SchemaMapper<'s> {
     }
 
     fn new_capability(&mut self, kind: Kind, entity: &str, verb: &str, label: String) -> DraftCapability {
-        let name = names::unique(&mut self.taken, format!("{}_{verb}", names::entity_prefix(entity)));
+        let name = names::reserve_unique(&mut self.taken, format!("{}_{verb}", names::entity_prefix(entity)));
         DraftCapability::new(name, kind, entity.to_owned(), label)
     }
 
-    /// Returns the verb as a method of the entity of this type, with a number if it is taken.
+    /// Reserves a method name for the verb on the entity of this type. A number is appended if the name is already used.
     fn free_verb(&mut self, type_name: &str, verb: &str) -> String {
-        let Some(entity) = self.entities.get_mut(type_name) else { return names::method(verb) };
-        let verb = names::snake(verb);
-        let verb = if verb == names::snake(&entity.draft.name) { "read".to_owned() } else { verb };
-        names::unique(&mut entity.methods, names::method(&verb))
+        let Some(entity) = self.entities.get_mut(type_name) else { return names::method_name(verb) };
+        let verb = names::snake_case(verb);
+        let verb = if verb == names::snake_case(&entity.draft.name) { "read".to_owned() } else { verb };
+        names::reserve_unique(&mut entity.methods, names::method_name(&verb))
     }
 
-    /// Returns the parameter of an argument. One that must be given is spelled out further.
+    /// Returns the declaration of the parameter for an argument. Required arguments have types of one more level.
     fn param(&self, arg: &Arg) -> Declaration {
         let depth = if arg.is_required() { 2 } else { 1 };
-        draft::param(types::input(self.schema, &arg.ty, depth), arg.is_required())
+        draft::param_declaration(types::input_type(self.schema, &arg.ty, depth), arg.is_required())
     }
 }

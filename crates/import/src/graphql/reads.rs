@@ -1,33 +1,34 @@
-//! Reads of a schema: connections and lists as queries, fields with a key as gets, connections of entities as relations.
-//! Invariant: every argument that must be given is a parameter. No two lists of one entity need the same.
+//! The mapping of GraphQL queries: connections and lists become queries, fields with a key argument become gets, connections of
+//! entities become relations.
+//! Invariant: every required argument is a parameter. Two lists of one entity differ in their required parameters.
 
 use catalog::Kind;
 use catalog::raw::{Paging, Relation, Size};
 use indexmap::IndexMap;
 
-use super::schema::{Arg, Field, Form};
+use super::schema::{Arg, Field, TypeKind};
 use super::{SchemaEntity, SchemaMapper};
-use crate::draft::{self, DraftCapability, named};
+use crate::draft::{self, DraftCapability, named_type};
 use crate::names;
 
-/// The number of connections that become relations; a large schema has thousands.
+/// The maximum number of connections that become relations. Large schemas have thousands of connections.
 const MAX_RELATIONS: usize = 600;
 
-/// The size of a page. A schema does not say the most that an API allows, and most allow more.
-const PAGE_SIZE: usize = 50;
+/// The page size that is requested. A GraphQL schema declares no maximum; nearly all APIs allow 50 rows.
+const ROWS_PER_PAGE: usize = 50;
 
-/// The list that a field returns.
+/// The place of the rows in the value of a list field.
 #[derive(Debug, Clone, Copy)]
 enum ListForm {
-    /// `[Ticket]`
+    /// The value is an array of rows: `[Ticket]`.
     Plain,
-    /// A connection whose rows are its `nodes`.
+    /// The value is a connection with the rows in `nodes`.
     Nodes,
-    /// A connection whose rows are the `node` of each of its `edges`.
+    /// The value is a connection with the rows in `edges { node }`.
     Edges,
 }
 
-/// The variables of a document, as it declares them and as it passes them to a field.
+/// The variables of a GraphQL document: their declarations, and the arguments that pass them to a field.
 #[derive(Debug, Default)]
 pub(super) struct Variables {
     declarations: Vec<String>,
@@ -44,12 +45,12 @@ impl Variables {
         self.declarations.push(format!("${variable}: {}", arg.ty.text));
     }
 
-    /// Returns the declarations after the name of the operation: `($id: ID!)`.
+    /// Returns the text after the word `query` or `mutation`: `($id: ID!)`. It is empty without variables.
     pub fn declarations(&self) -> String {
         in_parentheses(&self.declarations)
     }
 
-    /// Returns the arguments after the name of a field: `(id: $id)`.
+    /// Returns the text after the name of a field: `(id: $id)`. It is empty without arguments.
     pub fn arguments(&self) -> String {
         in_parentheses(&self.arguments)
     }
@@ -61,7 +62,7 @@ fn in_parentheses(items: &[String]) -> String {
 
 impl SchemaMapper<'_> {
     pub(super) fn map_reads(&mut self, queries: &[Field]) {
-        // `node` only reads what no field of its own reads, so it comes last.
+        // `node` is mapped last. It becomes the get only of entities that have no other get.
         let (node, others): (Vec<&Field>, Vec<&Field>) = queries.iter().partition(|field| field.name == "node");
         for field in others.into_iter().chain(node) {
             self.map_read(field);
@@ -76,27 +77,27 @@ impl SchemaMapper<'_> {
             let form = if connection.has_edges { ListForm::Edges } else { ListForm::Nodes };
             return match self.entities.contains_key(&node) {
                 true => self.add_list(field, &node, form),
-                false => self.refuse(label, format!("nothing identifies the rows of {node}")),
+                false => self.report_unmapped(label, format!("nothing identifies the rows of {node}")),
             };
         }
-        let form = self.schema.get(type_name).map(|def| def.form.clone());
+        let form = self.schema.get(type_name).map(|def| def.kind.clone());
         match form {
-            Some(Form::Object) if !self.entities.contains_key(type_name) => {
-                self.refuse(label, format!("nothing identifies a row of {type_name}"));
+            Some(TypeKind::Object) if !self.entities.contains_key(type_name) => {
+                self.report_unmapped(label, format!("nothing identifies a row of {type_name}"));
             }
-            Some(Form::Object) if field.ty.is_list => self.add_list(field, type_name, ListForm::Plain),
-            Some(Form::Object) => self.add_single(field),
-            Some(Form::Interface | Form::Union) if field.name == "node" && self.has_node_query() => {
+            Some(TypeKind::Object) if field.ty.is_list => self.add_list(field, type_name, ListForm::Plain),
+            Some(TypeKind::Object) => self.add_single(field),
+            Some(TypeKind::Interface | TypeKind::Union) if field.name == "node" && self.has_node_query() => {
                 self.add_node_gets(label);
             }
-            Some(Form::Interface | Form::Union) => {
-                self.refuse(label, format!("it answers with any of several types ({type_name})"));
+            Some(TypeKind::Interface | TypeKind::Union) => {
+                self.report_unmapped(label, format!("it answers with any of several types ({type_name})"));
             }
-            _ => self.refuse(label, "it answers with a bare value, not with an object or a list"),
+            _ => self.report_unmapped(label, "it answers with a bare value, not with an object or a list"),
         }
     }
 
-    /// Adds a get by `node` for each entity that has an id and no get of its own.
+    /// Adds a get by the query `node` for each entity with the key `id` and no other get.
     fn add_node_gets(&mut self, label: String) {
         let has_no_get = |entity: &SchemaEntity| entity.get.is_none() && entity.draft.raw.key == ["id"];
         let is_node = |type_name: &str| self.schema.get(type_name).is_some_and(|def| def.is_node());
@@ -107,7 +108,7 @@ impl SchemaMapper<'_> {
             .map(|(type_name, _)| type_name.clone())
             .collect();
         if of_node.is_empty() {
-            return self.refuse(label, "everything that has an id is read by a field of its own");
+            return self.report_unmapped(label, "everything that has an id is read by a field of its own");
         }
         for type_name in of_node {
             let Some(entity) = self.entities.get_mut(&type_name) else { continue };
@@ -121,7 +122,7 @@ impl SchemaMapper<'_> {
         }
     }
 
-    /// Adds the get of an entity, or the read of a single row where the arguments are no key.
+    /// Adds a get if the arguments are the entity's key, else a singleton that reads one row.
     fn add_single(&mut self, field: &Field) {
         let type_name = &field.ty.name;
         let Some(entity) = self.entities.get(type_name) else { return };
@@ -132,7 +133,7 @@ impl SchemaMapper<'_> {
             [only] => {
                 only.name == key || only.name == format!("{}Id", with_small_initial(type_name)) || only.name == "id"
             }
-            // Many schemas declare the key as optional although the field needs it.
+            // Many schemas declare the key argument as optional although the API rejects calls without it.
             [] => field.args.iter().any(|arg| arg.name == key) && field.args.len() <= 3,
             _ => false,
         };
@@ -148,7 +149,7 @@ impl SchemaMapper<'_> {
             if is_get && arg.name == key_arg {
                 variables.add(arg, &key);
             } else if !is_get || arg.ty.required {
-                let name = names::name(&arg.name);
+                let name = names::field_name(&arg.name);
                 variables.add(arg, &name);
                 capability.raw.params.insert(name, self.param(arg));
             }
@@ -161,7 +162,7 @@ impl SchemaMapper<'_> {
                 entity.get = Some(field.name.clone());
             }
         } else {
-            capability.raw.about = names::sentence(&field.description, 72);
+            capability.raw.about = names::first_sentence(&field.description, 72);
         }
         self.capabilities.push(capability);
     }
@@ -181,17 +182,17 @@ impl SchemaMapper<'_> {
         needs.retain(|name| search_arg.is_none_or(|arg| arg.name != *name));
         needs.sort();
         let (kind, verb, known_needs) = match search_arg {
-            Some(_) => (Kind::Search, "search", &mut entity.search_needs),
-            None => (Kind::Query, "list", &mut entity.query_needs),
+            Some(_) => (Kind::Search, "search", &mut entity.search_required_inputs),
+            None => (Kind::Query, "list", &mut entity.query_required_inputs),
         };
         if known_needs.contains(&needs) {
             let why = format!("{entity_name} has a list that needs the same; make it one with optional filters");
-            return self.refuse(label, why);
+            return self.report_unmapped(label, why);
         }
         known_needs.push(needs);
         let mut capability = self.new_capability(kind, &entity_name, verb, label);
-        capability.raw.about = names::sentence(&field.description, 72);
-        capability.raw.text = search_arg.map(|arg| names::name(&arg.name));
+        capability.raw.about = names::first_sentence(&field.description, 72);
+        capability.raw.text = search_arg.map(|arg| names::field_name(&arg.name));
         let mut variables = Variables::default();
         self.add_list_call(&mut capability, &mut variables, field, form, &format!("data.{}", field.name));
         let call = format!("{}{} {{ {} }}", field.name, variables.arguments(), selection(&entity_name, form));
@@ -199,7 +200,7 @@ impl SchemaMapper<'_> {
         self.capabilities.push(capability);
     }
 
-    /// Adds the parameters, rows and paging of a list that is at this path of the answer.
+    /// Adds the parameters, the row path and the paging of a list field. `path` is the field's path in the answer.
     fn add_list_call(
         &self,
         capability: &mut DraftCapability,
@@ -217,9 +218,9 @@ impl SchemaMapper<'_> {
             if has_pages && is_forward {
                 variables.add(arg, &arg.name);
             } else if capability.raw.text.as_deref() == Some(arg.name.as_str()) {
-                variables.add(arg, &names::name(&arg.name));
+                variables.add(arg, &names::field_name(&arg.name));
             } else if !is_paging || arg.is_required() {
-                let mut name = names::name(&arg.name);
+                let mut name = names::field_name(&arg.name);
                 if capability.raw.params.contains_key(&name) {
                     name = format!("{name}_2");
                 }
@@ -233,20 +234,20 @@ impl SchemaMapper<'_> {
                 capability.set_rows(Some(format!("{path}.edges")));
                 capability.raw.item = Some("node".to_owned());
             }
-            // With paging, the path of the connection says where the rows are.
+            // With paging, `Paging::connection` already contains the path of the rows.
             ListForm::Nodes if !has_pages => capability.set_rows(Some(format!("{path}.nodes"))),
             ListForm::Nodes => {}
         }
         if has_pages {
             capability.raw.paging = Some(Paging {
                 connection: Some(path.to_owned()),
-                size: Some(Size { send: "first".to_owned(), max: PAGE_SIZE }),
+                size: Some(Size { send: "first".to_owned(), max: ROWS_PER_PAGE }),
                 ..Paging::default()
             });
         }
     }
 
-    /// Adds the connections of entities as relations. Each needs a field of the query type that reads the parent.
+    /// Adds the connections of entities as relations. A relation needs a get that reads the parent.
     pub(super) fn add_relations(&mut self) {
         let readable: Vec<(String, String)> = self
             .entities
@@ -269,22 +270,23 @@ impl SchemaMapper<'_> {
         }
     }
 
-    /// Adds a relation and the query that it follows, which reads the parent by `get` and its connection inside.
+    /// Adds a relation with its query. The query reads the parent by the query field `get` and selects the connection in it.
     fn add_relation(&mut self, parent_type: &str, get: &str, field: &Field, node: &str, form: ListForm) {
         let (Some(parent), Some(target)) = (self.entities.get(parent_type), self.entities.get(node)) else { return };
-        let parent_name = names::snake(&parent.draft.name);
+        let parent_name = names::snake_case(&parent.draft.name);
         let target_name = target.draft.name.clone();
         let key = parent.key().to_owned();
-        let field_name = names::snake(&field.name);
-        // A second connection to the same rows needs another scope, so that a program can tell the lists apart.
+        let field_name = names::snake_case(&field.name);
+        // A second connection from this parent to the same entity needs another parameter name, because two lists must differ
+        // in their required parameters.
         let mut scope = format!("{parent_name}_{key}");
-        if target.query_needs.contains(&vec![scope.clone()]) {
-            scope = names::name(&format!("{parent_name}_{field_name}_{key}"));
+        if target.query_required_inputs.contains(&vec![scope.clone()]) {
+            scope = names::field_name(&format!("{parent_name}_{field_name}_{key}"));
         }
-        let name = names::relation(&field_name);
+        let name = names::relation_name(&field_name);
         let raw = &parent.draft.raw;
         let is_taken = raw.fields.contains_key(&name) || raw.relations.contains_key(&name);
-        if is_taken || target.query_needs.contains(&vec![scope.clone()]) {
+        if is_taken || target.query_required_inputs.contains(&vec![scope.clone()]) {
             return;
         }
         let Some(get_field) = self.schema.get(&self.schema.query).and_then(|query| query.fields.get(get)) else {
@@ -294,8 +296,8 @@ impl SchemaMapper<'_> {
         let Some(key_arg) = key_arg.or(get_field.args.first()) else { return };
         let verb = format!("list_of_{parent_name}_{field_name}");
         let mut capability = self.new_capability(Kind::Query, &target_name, &verb, format!("query {get}"));
-        capability.raw.about = names::sentence(&field.description, 72);
-        capability.raw.params.insert(scope.clone(), draft::param(named("string"), true));
+        capability.raw.about = names::first_sentence(&field.description, 72);
+        capability.raw.params.insert(scope.clone(), draft::param_declaration(named_type("string"), true));
         let mut variables = Variables::default();
         variables.declare(&scope, key_arg);
         let path = format!("data.{get}.{}", field.name);
@@ -312,7 +314,7 @@ impl SchemaMapper<'_> {
         };
         self.capabilities.push(capability);
         if let Some(target) = self.entities.get_mut(node) {
-            target.query_needs.push(vec![scope]);
+            target.query_required_inputs.push(vec![scope]);
         }
         if let Some(parent) = self.entities.get_mut(parent_type) {
             parent.draft.raw.relations.insert(name, relation);
@@ -320,7 +322,7 @@ impl SchemaMapper<'_> {
     }
 }
 
-/// Returns the selection of a list. `...Ticket` stands for the fields that a program needs.
+/// Returns the selection of a list. When a program runs, `...Ticket` is replaced by the fields that the program needs.
 fn selection(entity: &str, form: ListForm) -> String {
     let page = "pageInfo { hasNextPage endCursor }";
     match form {

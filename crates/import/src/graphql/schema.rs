@@ -1,5 +1,5 @@
-//! A GraphQL schema as data, from SDL or from the answer to an introspection query.
-//! Invariant: both sources give the same model. A text that is no schema is an error that says why.
+//! A GraphQL schema as data, parsed from SDL or from the answer to an introspection query.
+//! Invariant: both sources produce the same model. A text that is not a schema is an error with the reason.
 
 use apollo_parser::Parser;
 use apollo_parser::cst::{self, CstNode};
@@ -8,17 +8,17 @@ use serde_json::Value;
 
 use crate::ImportError;
 
-/// The type of a field or an argument, with its lists and its `!`.
+/// The type of a field or an argument, such as `[ID!]!`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TypeRef {
     pub name: String,
     pub is_list: bool,
     pub required: bool,
-    /// The text in the schema: `[ID!]!`.
+    /// The type as the schema writes it: `[ID!]!`.
     pub text: String,
 }
 
-/// An argument of a field, or a field of an input.
+/// An argument of a field, or a field of an input type.
 #[derive(Debug, Clone)]
 pub struct Arg {
     pub name: String,
@@ -33,7 +33,7 @@ impl Arg {
     }
 }
 
-/// A field of an object, an interface or an input.
+/// A field of an object, an interface or an input type.
 #[derive(Debug, Clone)]
 pub struct Field {
     pub name: String,
@@ -44,16 +44,16 @@ pub struct Field {
 }
 
 impl Field {
-    /// Returns the field of an input as an argument of its own.
+    /// Returns the field of an input type as if it were an argument. This flattens mutations with one `input` argument.
     pub fn to_input(&self) -> Arg {
         let Self { name, ty, description, .. } = self.clone();
         Arg { name, ty, has_default: false, description }
     }
 }
 
-/// The kind of a type.
+/// The kind of a GraphQL type definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Form {
+pub enum TypeKind {
     Object,
     Interface,
     Union,
@@ -62,11 +62,11 @@ pub enum Form {
     Scalar,
 }
 
-/// The definition of a type.
+/// The definition of a GraphQL type.
 #[derive(Debug, Clone)]
 pub struct TypeDef {
     pub name: String,
-    pub form: Form,
+    pub kind: TypeKind,
     pub description: String,
     pub fields: IndexMap<String, Field>,
     /// The interfaces of an object.
@@ -76,7 +76,7 @@ pub struct TypeDef {
 }
 
 impl TypeDef {
-    /// Returns whether rows of the type can be read by `node`, as in Relay.
+    /// Returns whether the type implements Relay's interface `Node`, so that the query `node` can read its rows.
     pub fn is_node(&self) -> bool {
         self.implements.iter().any(|interface| interface == "Node")
     }
@@ -85,11 +85,11 @@ impl TypeDef {
 /// The types of a schema and its root types.
 #[derive(Debug, Default)]
 pub struct Schema {
-    /// Types by their name.
+    /// Type definitions by name.
     pub types: IndexMap<String, TypeDef>,
     /// The name of the query type.
     pub query: String,
-    /// The name of the mutation type; empty where there is none.
+    /// The name of the mutation type; empty if the schema has none.
     pub mutation: String,
 }
 
@@ -107,7 +107,7 @@ impl Schema {
         self.types.get(name)
     }
 
-    /// Sets the root types to those with the usual names, where the schema does not name them.
+    /// Sets unnamed root types to `Query` and `Mutation`. Returns an error if there is no query type.
     fn with_roots(mut self) -> Result<Self, ImportError> {
         if self.query.is_empty() && self.types.contains_key("Query") {
             self.query = "Query".to_owned();
@@ -128,7 +128,7 @@ fn looks_like_json(text: &str) -> bool {
 }
 
 fn from_sdl(text: &str) -> Result<Schema, ImportError> {
-    // The limits bound the cost of a hostile schema. Real ones are far below.
+    // The limits bound the cost of a hostile schema. Real schemas stay far below them.
     let tree = Parser::new(text).recursion_limit(200).token_limit(8_000_000).parse();
     if let Some(error) = tree.errors().next() {
         let message: String =
@@ -162,7 +162,7 @@ fn set_roots(schema: &mut Schema, all: cst::CstChildren<cst::RootOperationTypeDe
     }
 }
 
-/// Adds a definition, or extends the one of this name.
+/// Adds a type definition, or extends the definition that has the same name.
 fn add(schema: &mut Schema, def: TypeDef) {
     match schema.types.get_mut(&def.name) {
         Some(known) => {
@@ -176,25 +176,25 @@ fn add(schema: &mut Schema, def: TypeDef) {
     }
 }
 
-fn new_def(name: Option<cst::Name>, form: Form, description: Option<cst::Description>) -> Option<TypeDef> {
+fn new_def(name: Option<cst::Name>, kind: TypeKind, description: Option<cst::Description>) -> Option<TypeDef> {
     let name = name?.text().to_string();
     let description = description_text(description);
-    Some(TypeDef { name, form, description, fields: IndexMap::new(), implements: Vec::new(), values: Vec::new() })
+    Some(TypeDef { name, kind, description, fields: IndexMap::new(), implements: Vec::new(), values: Vec::new() })
 }
 
-/// Returns the type that a definition or an extension defines; `None` for directives and the schema itself.
+/// Returns the type definition of an SDL definition or extension; `None` for directives and for the schema itself.
 fn def_of(definition: &cst::Definition) -> Option<TypeDef> {
     use cst::Definition as D;
     let mut def = match definition {
-        D::ObjectTypeDefinition(d) => new_def(d.name(), Form::Object, d.description()),
-        D::ObjectTypeExtension(d) => new_def(d.name(), Form::Object, None),
-        D::InterfaceTypeDefinition(d) => new_def(d.name(), Form::Interface, d.description()),
-        D::InterfaceTypeExtension(d) => new_def(d.name(), Form::Interface, None),
-        D::InputObjectTypeDefinition(d) => new_def(d.name(), Form::Input, d.description()),
-        D::InputObjectTypeExtension(d) => new_def(d.name(), Form::Input, None),
-        D::EnumTypeDefinition(d) => new_def(d.name(), Form::Enum, d.description()),
-        D::UnionTypeDefinition(d) => new_def(d.name(), Form::Union, d.description()),
-        D::ScalarTypeDefinition(d) => new_def(d.name(), Form::Scalar, d.description()),
+        D::ObjectTypeDefinition(d) => new_def(d.name(), TypeKind::Object, d.description()),
+        D::ObjectTypeExtension(d) => new_def(d.name(), TypeKind::Object, None),
+        D::InterfaceTypeDefinition(d) => new_def(d.name(), TypeKind::Interface, d.description()),
+        D::InterfaceTypeExtension(d) => new_def(d.name(), TypeKind::Interface, None),
+        D::InputObjectTypeDefinition(d) => new_def(d.name(), TypeKind::Input, d.description()),
+        D::InputObjectTypeExtension(d) => new_def(d.name(), TypeKind::Input, None),
+        D::EnumTypeDefinition(d) => new_def(d.name(), TypeKind::Enum, d.description()),
+        D::UnionTypeDefinition(d) => new_def(d.name(), TypeKind::Union, d.description()),
+        D::ScalarTypeDefinition(d) => new_def(d.name(), TypeKind::Scalar, d.description()),
         _ => None,
     }?;
     let (fields, implements) = match definition {
@@ -216,7 +216,7 @@ fn def_of(definition: &cst::Definition) -> Option<TypeDef> {
     };
     for input in inputs.into_iter().flat_map(|f| f.input_value_definitions()).filter_map(|i| arg_of(&i)) {
         let Arg { name, mut ty, has_default, description } = input;
-        // A field of an input keeps no default here, so one with a default is not required.
+        // `Field` has no place for a default, so a field with a default is stored as not required.
         ty.required &= !has_default;
         def.fields.insert(name.clone(), Field { name, args: Vec::new(), ty, description, deprecated: false });
     }
@@ -264,15 +264,16 @@ fn type_ref(text: String) -> TypeRef {
     TypeRef { name, is_list: text.starts_with('['), required: text.ends_with('!'), text }
 }
 
-/// Reads `{data: {__schema: …}}`, or a part of it.
+/// Reads the answer to an introspection query: `{data: {__schema: …}}`, `{__schema: …}` or the schema object alone.
 fn from_introspection(value: &Value) -> Result<Schema, ImportError> {
     let root = ["/data/__schema", "/__schema"].iter().find_map(|path| value.pointer(path)).unwrap_or(value);
     let Some(types) = root.get("types").and_then(Value::as_array) else {
         return Err(ImportError::NotGraphql("it is JSON, but no answer to an introspection query".to_owned()));
     };
-    let named =
+    let root_type_name =
         |key: &str| root.get(key).and_then(|t| t.get("name")).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let mut schema = Schema { types: IndexMap::new(), query: named("queryType"), mutation: named("mutationType") };
+    let mut schema =
+        Schema { types: IndexMap::new(), query: root_type_name("queryType"), mutation: root_type_name("mutationType") };
     for def in types.iter().filter_map(introspected_def) {
         schema.types.insert(def.name.clone(), def);
     }
@@ -280,13 +281,13 @@ fn from_introspection(value: &Value) -> Result<Schema, ImportError> {
 }
 
 fn introspected_def(value: &Value) -> Option<TypeDef> {
-    let form = match value.get("kind")?.as_str()? {
-        "OBJECT" => Form::Object,
-        "INTERFACE" => Form::Interface,
-        "UNION" => Form::Union,
-        "INPUT_OBJECT" => Form::Input,
-        "ENUM" => Form::Enum,
-        "SCALAR" => Form::Scalar,
+    let kind = match value.get("kind")?.as_str()? {
+        "OBJECT" => TypeKind::Object,
+        "INTERFACE" => TypeKind::Interface,
+        "UNION" => TypeKind::Union,
+        "INPUT_OBJECT" => TypeKind::Input,
+        "ENUM" => TypeKind::Enum,
+        "SCALAR" => TypeKind::Scalar,
         _ => return None,
     };
     let list = |key: &str| value.get(key).and_then(Value::as_array).into_iter().flatten();
@@ -295,7 +296,7 @@ fn introspected_def(value: &Value) -> Option<TypeDef> {
         |key: &str| -> Vec<String> { list(key).filter_map(|v| v.get("name")?.as_str()).map(str::to_owned).collect() };
     Some(TypeDef {
         name: value.get("name")?.as_str()?.to_owned(),
-        form,
+        kind,
         description: text(value, "description"),
         fields: fields.map(|field| (field.name.clone(), field)).collect(),
         implements: names("interfaces"),
@@ -326,7 +327,8 @@ fn introspected_field(value: &Value) -> Option<Field> {
     })
 }
 
-/// Returns the text of a type in SDL. Real types have at most four levels of `ofType`.
+/// Returns the text of a type in SDL. The depth limit of 8 ends hostile nesting; real types have at most four levels of
+/// `ofType`.
 fn introspected_type(value: &Value, depth: usize) -> String {
     let inner =
         || value.get("ofType").filter(|_| depth < 8).map(|of| introspected_type(of, depth + 1)).unwrap_or_default();

@@ -1,37 +1,37 @@
-//! Mutations: creates, updates, deletes and actions, with the fields of their input as parameters.
-//! Invariant: the id of a row is filled from the row. Every other input that must be given is a parameter.
+//! The mapping of GraphQL mutations to creates, updates, deletes and actions, with the input fields as parameters.
+//! Invariant: the id of a row is filled from the row. Every other required input is a parameter.
 
 use catalog::Kind;
 use serde_json::{Map, Value};
 
 use super::reads::Variables;
-use super::schema::{Arg, Field, Form};
+use super::schema::{Arg, Field, TypeKind};
 use super::{SchemaMapper, types};
 use crate::names;
 
-/// The number of optional inputs of one call. More cost more tokens to teach than they help.
-const MAX_OPTIONAL: usize = 24;
+/// The maximum number of optional inputs of one capability. Each further input would cost tokens in every taught table.
+const MAX_OPTIONAL_INPUTS: usize = 24;
 
 /// The entity in the answer of a mutation.
 struct AnsweredEntity {
     type_name: String,
-    /// The field of the answer that holds it; `None` where the answer itself is it.
+    /// The field of the answer that contains the entity's row; `None` if the answer itself is the row.
     field: Option<String>,
 }
 
-/// The entity on whose row a mutation is called.
+/// The entity on whose row a mutation is called, recognised by an id among the inputs.
 struct Anchor {
     type_name: String,
-    /// The input that takes the id of the row.
+    /// The name of the input for the row's id.
     input: String,
 }
 
 /// The part of a document that selects fields from the answer of a mutation.
 struct Selection {
     text: String,
-    /// The path of the row, where the answer holds one.
+    /// The path of the row in the answer, if the answer contains a row.
     row: Option<String>,
-    /// The entity of that row.
+    /// The name of the row's entity.
     entity: Option<String>,
 }
 
@@ -44,10 +44,10 @@ impl SchemaMapper<'_> {
 
     fn map_write(&mut self, field: &Field) {
         let label = format!("mutation {}", field.name);
-        // Many schemas wrap all inputs in one argument, whose fields are the inputs then.
+        // Many schemas wrap all inputs in one argument. The fields of that argument are then the inputs.
         let wrapper = match field.args.as_slice() {
             [only] if !only.ty.is_list => {
-                let def = self.schema.get(&only.ty.name).filter(|def| def.form == Form::Input);
+                let def = self.schema.get(&only.ty.name).filter(|def| def.kind == TypeKind::Input);
                 def.map(|def| (only, def))
             }
             _ => None,
@@ -68,7 +68,7 @@ impl SchemaMapper<'_> {
             .or(answered_type)
             .or_else(|| self.entity_named_in(&words))
             .or_else(|| self.entities.keys().next().cloned());
-        let Some(owner) = owner else { return self.refuse(label, "there is nothing that it could belong to") };
+        let Some(owner) = owner else { return self.report_unmapped(label, "there is nothing that it could belong to") };
         let Some(entity) = self.entities.get(&owner) else { return };
         let entity_name = entity.draft.name.clone();
         let key = entity.key().to_owned();
@@ -80,7 +80,7 @@ impl SchemaMapper<'_> {
         let verb = self.free_verb(&owner, &verb);
         let kind = kind_of(&words, anchor.is_some(), answered.is_some());
         let mut capability = self.new_capability(kind, &entity_name, &verb, label);
-        capability.raw.about = names::sentence(&field.description, 72);
+        capability.raw.about = names::first_sentence(&field.description, 72);
         capability.on_row = anchor.is_some();
 
         let mut variables = Variables::default();
@@ -91,13 +91,13 @@ impl SchemaMapper<'_> {
             let variable = if is_anchor {
                 key.clone()
             } else {
-                let mut name = names::name(&input.name);
-                // A change of the key is another value than the key of the row.
+                let mut name = names::field_name(&input.name);
+                // An input with the key's name sets a new key, so it needs another name than the key of the row.
                 if anchor.is_some() && name == key {
                     name = format!("new_{key}");
                 }
                 optional += usize::from(!input.is_required());
-                let is_too_many = !input.is_required() && optional > MAX_OPTIONAL;
+                let is_too_many = !input.is_required() && optional > MAX_OPTIONAL_INPUTS;
                 if is_too_many || capability.raw.params.contains_key(&name) {
                     continue;
                 }
@@ -130,12 +130,12 @@ impl SchemaMapper<'_> {
         self.capabilities.push(capability);
     }
 
-    /// Returns the entity that an answer of this type is, or that one of its fields holds.
+    /// Returns the entity of an answer with this type. The answer is the entity's row or has a field with the row.
     fn answered_entity(&self, type_name: &str) -> Option<AnsweredEntity> {
         if self.entities.contains_key(type_name) {
             return Some(AnsweredEntity { type_name: type_name.to_owned(), field: None });
         }
-        let def = self.schema.get(type_name).filter(|def| def.form == Form::Object)?;
+        let def = self.schema.get(type_name).filter(|def| def.kind == TypeKind::Object)?;
         let holds_entity = |field: &&Field| {
             !field.ty.is_list
                 && !field.deprecated
@@ -146,8 +146,8 @@ impl SchemaMapper<'_> {
         Some(AnsweredEntity { type_name: field.ty.name.clone(), field: Some(field.name.clone()) })
     }
 
-    /// Returns the entity whose id is among the inputs. An input `id` belongs to the entity that the mutation is named after,
-    /// else to that of the answer.
+    /// Returns the entity whose id is among the inputs. An input named `id` belongs to the entity in the mutation's name, or
+    /// else to the entity of the answer.
     fn anchor(&self, inputs: &[Arg], words: &[String], answered: Option<&str>) -> Option<Anchor> {
         if words.first().is_some_and(|word| word == "create") {
             return None;
@@ -160,8 +160,8 @@ impl SchemaMapper<'_> {
                 let type_name = self.entity_named_in(words).or_else(|| answered.map(str::to_owned))?;
                 return has_id_key(&type_name).then(|| Anchor { type_name, input: input.name.clone() });
             }
-            let stem = names::snake(input.name.strip_suffix("Id").unwrap_or_default());
-            let named_entity = self.entities.keys().find(|type_name| names::snake(type_name) == stem);
+            let stem = names::snake_case(input.name.strip_suffix("Id").unwrap_or_default());
+            let named_entity = self.entities.keys().find(|type_name| names::snake_case(type_name) == stem);
             if let Some(type_name) = named_entity.filter(|type_name| has_id_key(type_name)) {
                 return Some(Anchor { type_name: type_name.clone(), input: input.name.clone() });
             }
@@ -169,7 +169,7 @@ impl SchemaMapper<'_> {
         None
     }
 
-    /// Returns the entity with the longest name whose words are all among these.
+    /// Returns the entity whose name consists only of words from `words`. Of several entities, the longest name wins.
     fn entity_named_in(&self, words: &[String]) -> Option<String> {
         let is_named = |type_name: &&String| {
             let mut type_words = names::words(type_name).into_iter();
@@ -180,8 +180,8 @@ impl SchemaMapper<'_> {
 
     fn selection(&self, field: &Field, answered: Option<&AnsweredEntity>) -> Selection {
         let Some(AnsweredEntity { type_name, field: inner }) = answered else {
-            let is_leaf = types::leaf(self.schema, &field.ty.name).is_some();
-            // An object needs a selection, and every object has its type's name.
+            let is_leaf = types::leaf_type(self.schema, &field.ty.name).is_some();
+            // GraphQL demands a selection on an object. `__typename` exists on every object.
             let text = if is_leaf { String::new() } else { " { __typename }".to_owned() };
             return Selection { text, row: None, entity: None };
         };
@@ -190,7 +190,7 @@ impl SchemaMapper<'_> {
             None => (format!(" {{ ...{entity} }}"), format!("data.{}", field.name)),
             Some(inner) => (format!(" {{ {inner} {{ ...{entity} }} }}"), format!("data.{}.{inner}", field.name)),
         };
-        // A write has one row in its answer, not a list.
+        // A catalog reads one row from the answer of a write. An answer with a list is not read.
         let has_row = !field.ty.is_list;
         Selection { text, row: has_row.then_some(row), entity: has_row.then_some(entity) }
     }

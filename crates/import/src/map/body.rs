@@ -1,6 +1,7 @@
-//! The bodies of requests: properties of JSON or of a form as parameters, parts of a multipart, bytes as they are.
-//! Invariant: each input of the body is one parameter with one hole. Inputs beyond the limit are left out only if they are
-//! optional.
+//! The mapping of request bodies: JSON properties and form fields become parameters, multipart fields become parts, other
+//! content is sent as bytes.
+//! Invariant: each mapped input of the body is one parameter with one placeholder. The limit on inputs only removes optional
+//! inputs.
 
 use catalog::raw::{Declaration, FileShape, PartShape, SlotType};
 use indexmap::IndexMap;
@@ -9,7 +10,7 @@ use serde_json::{Map, Value};
 use super::Mapper;
 use super::capability::CapabilityBuilder;
 use crate::api::types;
-use crate::draft::{self, is_list, named};
+use crate::draft::{self, is_list, named_type};
 use crate::names;
 use crate::spec::{FormField, RequestBody};
 
@@ -37,9 +38,10 @@ impl<'a> Mapper<'_, 'a> {
         let is_any = media.is_empty() || media.contains('*');
         let is_json = media.ends_with("json") || media == "*/*" || media.is_empty();
         if !is_json {
-            let hole = self.add_input(builder, "content", draft::param(named("document"), true));
+            let placeholder =
+                self.add_input(builder, "content", draft::param_declaration(named_type("document"), true));
             let content_type = if is_media_type(&media) { media } else { "application/octet-stream".to_owned() };
-            builder.capability.raw.raw = Some(format!("{{{hole}}}"));
+            builder.capability.raw.raw = Some(format!("{{{placeholder}}}"));
             builder.capability.raw.content_type = Some(content_type);
             return;
         }
@@ -48,10 +50,10 @@ impl<'a> Mapper<'_, 'a> {
         } else if self.reader.is_any(schema) && !required {
             return;
         } else {
-            // The body is no object with properties, so all of it is one input.
-            let kind = self.types.input(schema, true).kind;
+            // The body has no declared properties, so the whole body becomes one parameter.
+            let kind = self.types.input_declaration(schema, true).kind;
             let name = if is_list(&kind) { "items" } else { "body" };
-            hole(&self.add_input(builder, name, draft::param(kind, required)))
+            placeholder(&self.add_input(builder, name, draft::param_declaration(kind, required)))
         };
         builder.capability.raw.body = Some(body);
         if media != "application/json" && !is_any {
@@ -59,15 +61,15 @@ impl<'a> Mapper<'_, 'a> {
         }
     }
 
-    /// Adds a parameter for an input of the body, and returns its name.
+    /// Adds a parameter for an input of the body and returns the parameter's name.
     fn add_input(&self, builder: &mut CapabilityBuilder<'_>, name: &str, declaration: Declaration) -> String {
-        let name = names::name(name);
-        // A body may change what identifies a row: the `number` of the key and the `new_number` of the body differ.
+        let name = names::field_name(name);
+        // A body may change the row's key. The parameter is then called `new_number`, because `number` is the key of the row.
         let name = if builder.taken.contains(&name) { format!("new_{name}") } else { name };
         builder.add_param(name, declaration)
     }
 
-    /// Adds the properties of a JSON body, required ones first, and returns the body with their holes.
+    /// Adds a parameter for each property of a JSON body, required ones first. Returns the body template with the placeholders.
     fn add_json_inputs(&self, builder: &mut CapabilityBuilder<'_>, schema: &'a Value) -> Map<String, Value> {
         let object = self.reader.object(schema);
         let mut props: Vec<_> = object.props.iter().collect();
@@ -75,7 +77,7 @@ impl<'a> Mapper<'_, 'a> {
         let mut body = Map::new();
         for (name, prop) in props {
             let opened = self.reader.open(prop.schema);
-            // A brace in a key would be read as a hole.
+            // A catalog would parse a brace in a key as a placeholder.
             let is_unfit = name.contains(['{', '}']) || name.contains(char::is_control) || name.len() > 200;
             if types::is_read_only(opened) || is_unfit || (!prop.required && types::is_deprecated(opened)) {
                 continue;
@@ -88,8 +90,8 @@ impl<'a> Mapper<'_, 'a> {
                 continue;
             }
             builder.optional += usize::from(!prop.required);
-            let slot = self.add_input(builder, name, self.types.input(prop.schema, prop.required));
-            body.insert((*name).to_owned(), hole(&slot));
+            let slot = self.add_input(builder, name, self.types.input_declaration(prop.schema, prop.required));
+            body.insert((*name).to_owned(), placeholder(&slot));
         }
         body
     }
@@ -110,17 +112,21 @@ impl<'a> Mapper<'_, 'a> {
             builder.optional += usize::from(!field.required);
             let format = opened.get("format").and_then(Value::as_str).unwrap_or_default();
             let is_file = format == "binary" || opened.get("type").and_then(Value::as_str) == Some("file");
-            let kind = if is_file { named("document") } else { self.types.input(field.schema, field.required).kind };
-            // A part of a multipart is text or bytes, so a structure travels as its JSON.
+            let kind = if is_file {
+                named_type("document")
+            } else {
+                self.types.input_declaration(field.schema, field.required).kind
+            };
+            // A multipart part contains text or bytes, so a structured value is sent as JSON text.
             let is_text = matches!(kind, SlotType::Named(_) | SlotType::Select(_));
-            let kind = if is_multipart && !is_text { named("json") } else { kind };
-            let slot = self.add_input(builder, field.name, draft::param(kind, field.required));
+            let kind = if is_multipart && !is_text { named_type("json") } else { kind };
+            let slot = self.add_input(builder, field.name, draft::param_declaration(kind, field.required));
             let value = format!("{{{slot}}}");
             let part = match is_file {
                 true => PartShape::File(FileShape { value, file: Some(field.name.to_owned()), content_type: None }),
                 false => PartShape::Value(value),
             };
-            form.insert(field.name.to_owned(), hole(&slot));
+            form.insert(field.name.to_owned(), placeholder(&slot));
             parts.insert(field.name.to_owned(), part);
         }
         if parts.is_empty() {
@@ -134,7 +140,7 @@ impl<'a> Mapper<'_, 'a> {
     }
 }
 
-fn hole(slot: &str) -> Value {
+fn placeholder(slot: &str) -> Value {
     Value::String(format!("{{{slot}}}"))
 }
 
@@ -144,7 +150,7 @@ fn is_media_type(media: &str) -> bool {
     media.split_once('/').is_some_and(|(kind, subtype)| is_token(kind) && is_token(subtype))
 }
 
-/// Returns the only value that a property can have, where that has no holes.
+/// Returns the only value that the schema allows (`const` or an `enum` of one), if a template can contain it as literal text.
 fn fixed_value(opened: &Value) -> Option<Value> {
     let only = match opened.get("enum").and_then(Value::as_array).map(Vec::as_slice) {
         Some([only]) => only,

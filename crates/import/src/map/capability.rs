@@ -1,5 +1,7 @@
-//! Planned capabilities as the capabilities of a draft: names, parameters, where each travels, paging.
-//! Invariant: every hole has a parameter or a part of the key, and every parameter has a hole. No two have one name.
+//! The translation of planned capabilities to capabilities of a draft: names, parameters, the place of each parameter in the
+//! request, paging.
+//! Invariant: every placeholder is filled by a parameter or a key part, and every parameter fills a placeholder. Parameter
+//! names are unique within a capability.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,50 +14,50 @@ use super::{Endpoint, Mapper, PlannedCapability};
 use crate::api::answer::AnswerShape;
 use crate::api::auth::is_reserved_header;
 use crate::api::paging::{self, DetectedPaging};
-use crate::draft::{self, Draft, DraftCapability, DraftEntity, is_list, named};
+use crate::draft::{self, Draft, DraftCapability, DraftEntity, is_list, named_type};
 use crate::names;
 use crate::spec::{Param, ParamLocation, Prop, Scalar, Verb};
 
-/// The number of optional inputs of one call. More cost more tokens to teach than they help.
-const MAX_OPTIONAL: usize = 24;
+/// The maximum number of optional inputs of one capability. Each further input would cost tokens in every taught table.
+const MAX_OPTIONAL_INPUTS: usize = 24;
 
-/// The number of scalars of one `deepObject` parameter.
+/// The maximum number of scalar properties of one `deepObject` parameter.
 const MAX_DEEP_PARAMS: usize = 8;
 
-/// The number of answers that a common flag of success needs.
+/// The minimum number of answers with an envelope before a common success flag is recognised.
 const MIN_ANSWERS_WITH_FLAG: usize = 4;
 
-/// The reason why no capability can send an operation.
+/// The reason why a catalog cannot send the request of an operation.
 struct Unsendable(String);
 
-/// A capability whose parameters are still added.
+/// A capability to which parameters are still being added.
 pub(super) struct CapabilityBuilder<'p> {
     pub plan: &'p PlannedCapability,
     pub capability: DraftCapability,
-    /// The names of parameters and of parts of the key that are taken.
+    /// The names that parameters and key parts already use.
     pub taken: HashSet<String>,
-    /// The pairs of the query as text: `state={state}`.
+    /// The query pairs of the request template: `state={state}`.
     query: Vec<String>,
-    /// The number of optional inputs so far.
+    /// The number of optional inputs that were added so far.
     pub optional: usize,
 }
 
 impl CapabilityBuilder<'_> {
-    /// Returns whether one more optional input is too many.
+    /// Returns whether the capability already has the maximum number of optional inputs.
     pub fn is_full(&self) -> bool {
-        self.optional >= MAX_OPTIONAL
+        self.optional >= MAX_OPTIONAL_INPUTS
     }
 
-    /// Adds a parameter under the name, or under the name with a number, and returns its name.
+    /// Adds a parameter and returns its final name. A number is appended if the name is already used.
     pub fn add_param(&mut self, name: String, declaration: raw::Declaration) -> String {
-        let name = names::unique(&mut self.taken, name);
+        let name = names::reserve_unique(&mut self.taken, name);
         self.capability.raw.params.insert(name.clone(), declaration);
         name
     }
 }
 
 impl<'a> Mapper<'_, 'a> {
-    /// Writes all plans and entities to a draft.
+    /// Translates all planned capabilities and entities to a draft.
     pub(super) fn write_draft(&mut self, head: raw::Catalog) -> Draft {
         let plans = std::mem::take(&mut self.plans);
         let mut taken: HashSet<String> = HashSet::new();
@@ -68,10 +70,11 @@ impl<'a> Mapper<'_, 'a> {
                 }
                 Err(Unsendable(reason)) => {
                     capabilities.push(None);
-                    // The search of a list is only a second capability of its operation.
+                    // The search is a second capability of a list operation. If the list is mapped, the operation counts as
+                    // mapped.
                     let is_second = plan.kind == Kind::Search && plan.search_param.is_some();
                     if !is_second || !self.is_done[plan.endpoint] {
-                        self.refuse(plan.endpoint, reason);
+                        self.report_unmapped(plan.endpoint, reason);
                     }
                 }
             }
@@ -97,7 +100,8 @@ impl<'a> Mapper<'_, 'a> {
         Draft { head, comments: Vec::new(), entities, capabilities }
     }
 
-    /// Says of each entity that several gets read which one `Entity(key)` means: the first.
+    /// Sets the primary read of each entity with several gets: the first one. `Entity(key)` in a program calls the primary
+    /// read.
     fn set_primary_reads(&self, entities: &mut [DraftEntity], capabilities: &[Option<DraftCapability>]) {
         let mut gets: Vec<Vec<&str>> = vec![Vec::new(); entities.len()];
         for (plan, capability) in self.plans.iter().zip(capabilities) {
@@ -112,7 +116,8 @@ impl<'a> Mapper<'_, 'a> {
         }
     }
 
-    /// Returns the flag of success that most answers have, with the property that says what went wrong: Slack's `ok` and `error`.
+    /// Returns the success flag of APIs that report failures in the body, such as Slack's `ok`, with the property that has the
+    /// message (`error`). At least half of the answers must have the flag.
     fn failure(&self) -> Option<Failure> {
         let envelopes: Vec<_> =
             self.endpoints.iter().filter_map(|endpoint| endpoint.answer.envelope.as_ref()).collect();
@@ -162,7 +167,7 @@ impl<'a> Mapper<'_, 'a> {
 
         let CapabilityBuilder { mut capability, query, .. } = builder;
         let query = if query.is_empty() { String::new() } else { format!("?{}", query.join("&")) };
-        let template = path.template(&plan.holes);
+        let template = path.template(&plan.placeholder_names);
         capability.raw.http = Some(format!("{} {path_prefix}{template}{query}", op.verb.word()));
         capability.raw.paging = paging.map(|paging| paging.paging);
         capability.set_rows(plan.rows.clone());
@@ -174,56 +179,58 @@ impl<'a> Mapper<'_, 'a> {
         capability.on_row = plan.on_row;
         capability.raw.returns = plan.returns.map(|entity| self.entities[entity].name.clone());
         capability.raw.about = self.about(plan);
-        // RFC 9110 defines PUT and DELETE as idempotent.
+        // RFC 9110 section 9.2.2 defines PUT and DELETE as idempotent.
         if capability.raw.idempotency.is_none() && matches!(op.verb, Verb::Put | Verb::Delete) {
             capability.raw.idempotency = Some(IdempotencyShape::Natural);
         }
         Ok(capability)
     }
 
-    /// Returns a free name: `ticket_list`, or for a second read, with a word of its path.
+    /// Returns an unused name such as `ticket_list`. A second list of the entity gets a word of its path as a suffix.
     fn capability_name(&self, plan: &PlannedCapability, taken: &mut HashSet<String>) -> String {
         let prefix = names::entity_prefix(&self.entities[plan.entity].name);
         let mut name = format!("{prefix}_{}", self.verb_with_scope(plan));
         if matches!(plan.kind, Kind::Query | Kind::Search) && taken.contains(&name) {
-            let words = self.endpoints[plan.endpoint].path.words().rev().map(names::snake);
-            let mut longer = words.map(|word| names::name(&format!("{prefix}_{}_{word}", plan.verb)));
+            let words = self.endpoints[plan.endpoint].path.words().rev().map(names::snake_case);
+            let mut longer = words.map(|word| names::field_name(&format!("{prefix}_{}_{word}", plan.verb)));
             if let Some(free) = longer.find(|longer| !taken.contains(longer)) {
                 name = free;
             }
         }
-        names::unique(taken, name)
+        names::reserve_unique(taken, name)
     }
 
-    /// Returns the verb of a plan; for a list below another entity with that one's name: `list_of_project`.
+    /// Returns the verb of a planned capability. The verb of a list below another entity contains that entity's name:
+    /// `list_of_project`.
     fn verb_with_scope(&self, plan: &PlannedCapability) -> String {
-        let Some(last) = plan.holes.len().checked_sub(1) else { return plan.verb.clone() };
+        let Some(last) = plan.placeholder_names.len().checked_sub(1) else { return plan.verb.clone() };
         if !matches!(plan.kind, Kind::Query | Kind::Search) {
             return plan.verb.clone();
         }
         let path = &self.endpoints[plan.endpoint].path;
         let entity = &self.entities[plan.entity];
-        let scope = names::singular(&names::snake(path.word_before(last)));
+        let scope = names::singular(&names::snake_case(path.word_before(last)));
         let is_own_list = entity.home.as_ref().is_some_and(|home| home.starts_with(&path.keys));
-        if is_own_list || scope.is_empty() || scope == names::snake(&entity.name) {
+        if is_own_list || scope.is_empty() || scope == names::snake_case(&entity.name) {
             plan.verb.clone()
         } else {
             format!("{}_of_{scope}", plan.verb)
         }
     }
 
-    /// Returns the description of an action, a search, or a list that is not the only one. The other names say enough.
+    /// Returns the description of a capability. It is empty for kinds whose name explains them, to save tokens in the taught
+    /// table.
     fn about(&self, plan: &PlannedCapability) -> String {
         let name_says_enough = match plan.kind {
             Kind::Get | Kind::Create | Kind::Update | Kind::Delete => plan.verb != "replace",
-            Kind::Query => self.entities[plan.entity].query_needs.len() == 1,
+            Kind::Query => self.entities[plan.entity].query_required_inputs.len() == 1,
             Kind::Search | Kind::Singleton | Kind::Action => false,
         };
         if name_says_enough {
             return String::new();
         }
         let op = self.endpoints[plan.endpoint].op;
-        names::sentence(if op.summary.trim().is_empty() { op.description } else { op.summary }, 72)
+        names::first_sentence(if op.summary.trim().is_empty() { op.description } else { op.summary }, 72)
     }
 
     fn add_path_params(&self, builder: &mut CapabilityBuilder<'_>) {
@@ -233,13 +240,21 @@ impl<'a> Mapper<'_, 'a> {
         if is_filled_from_key {
             builder.taken.extend(key.iter().map(|part| part.name.clone()));
         }
-        for (at, hole) in plan.holes.iter().enumerate() {
-            if is_filled_from_key && key.iter().any(|part| part.name == *hole) {
+        for (at, placeholder) in plan.placeholder_names.iter().enumerate() {
+            if is_filled_from_key && key.iter().any(|part| part.name == *placeholder) {
                 continue;
             }
-            builder.taken.insert(hole.clone());
-            let kind = self.types.flat(self.hole_schema(plan.endpoint, at)).unwrap_or_else(|| named("string"));
-            builder.capability.raw.params.entry(hole.clone()).or_insert_with(|| draft::param(kind, true));
+            builder.taken.insert(placeholder.clone());
+            let kind = self
+                .types
+                .flat_type(self.placeholder_schema(plan.endpoint, at))
+                .unwrap_or_else(|| named_type("string"));
+            builder
+                .capability
+                .raw
+                .params
+                .entry(placeholder.clone())
+                .or_insert_with(|| draft::param_declaration(kind, true));
         }
     }
 
@@ -254,16 +269,16 @@ impl<'a> Mapper<'_, 'a> {
             [only] => Some(only.name.as_str()),
             _ => None,
         };
-        paging::detect(self.reader, &params, answer.envelope.as_deref(), op.has_link_header, key_field)
+        paging::detect_paging(self.reader, &params, answer.envelope.as_deref(), op.has_link_header, key_field)
     }
 
-    /// Reports the parameters whose names no query can carry.
+    /// Reports the query parameters whose names a catalog cannot send.
     fn report_unsendable_params(&mut self, endpoint: usize) {
         let op = self.endpoints[endpoint].op;
         let is_lost = |p: &&Param<'a>| p.location == ParamLocation::Query && !names::is_sendable(p.name);
         for param in op.params.iter().filter(is_lost) {
             let name: String = param.name.chars().take(60).collect();
-            self.guess(&op.label(), format!("the parameter {name:?} is left out: no query carries its name"));
+            self.report_guess(&op.label(), format!("the parameter {name:?} is left out: no query carries its name"));
         }
     }
 
@@ -293,21 +308,24 @@ impl<'a> Mapper<'_, 'a> {
         Ok(())
     }
 
-    /// Returns whether the credential of the catalog is sent in place of the parameter.
+    /// Returns whether the parameter takes the credential, which the client sends itself.
     pub(super) fn is_credential(&self, param: &Param<'a>) -> bool {
         let Some(auth) = &self.credential.auth else { return false };
         match (auth, param.location) {
             (Auth::Query { name, .. }, ParamLocation::Query) => name == param.name,
             (Auth::Header { name, .. }, ParamLocation::Header) if name.eq_ignore_ascii_case(param.name) => true,
-            // Some APIs take the same credential in a second way.
+            // Some APIs accept the same credential in a second place, such as a `token` parameter beside the header.
             (_, ParamLocation::Query | ParamLocation::Header) => {
-                matches!(names::snake(param.name).as_str(), "token" | "access_token" | "auth_token" | "oauth_token")
+                matches!(
+                    names::snake_case(param.name).as_str(),
+                    "token" | "access_token" | "auth_token" | "oauth_token"
+                )
             }
             _ => false,
         }
     }
 
-    /// Returns the only value that a parameter can have: its one choice, or the default of a version.
+    /// Returns the value of a parameter with only one choice, or the default of an API-version parameter.
     pub(super) fn fixed_value(&self, param: &Param<'a>) -> Option<String> {
         let opened = self.reader.open(param.schema);
         let only_choice = match opened.get("enum").and_then(Value::as_array).map(Vec::as_slice) {
@@ -346,12 +364,12 @@ impl<'a> Mapper<'_, 'a> {
             return Ok(());
         }
         if builder.plan.search_param.as_deref() == Some(name) {
-            let text = names::unique(&mut builder.taken, names::name(name));
+            let text = names::reserve_unique(&mut builder.taken, names::field_name(name));
             builder.query.push(format!("{name}={{{text}}}"));
             builder.capability.raw.text = Some(text);
             return Ok(());
         }
-        let Some(kind) = self.types.flat(param.schema) else {
+        let Some(kind) = self.types.flat_type(param.schema) else {
             self.add_object_param(builder, param);
             return Ok(());
         };
@@ -359,38 +377,39 @@ impl<'a> Mapper<'_, 'a> {
             return Ok(());
         }
         builder.optional += usize::from(!param.required);
-        let mut declaration = draft::param(kind, param.required);
+        let mut declaration = draft::param_declaration(kind, param.required);
         if is_list(&declaration.kind) {
             declaration.list = list_style(param);
         }
-        let snake_name = names::snake(name);
+        let snake_name = names::snake_case(name);
         let sorts =
             matches!(snake_name.as_str(), "sort" | "order" | "order_by" | "sort_by" | "direction" | "sort_order");
         if sorts && matches!(builder.plan.kind, Kind::Query | Kind::Search) {
             declaration.role = Some(Role::Sort);
         }
-        let slot = builder.add_param(names::name(name), declaration);
+        let slot = builder.add_param(names::field_name(name), declaration);
         builder.query.push(format!("{name}={{{slot}}}"));
         Ok(())
     }
 
-    /// Adds a parameter that is an object: of a `deepObject` each scalar (`created[gte]`), else its JSON as text if it is
-    /// required.
+    /// Adds the inputs of an object parameter. A `deepObject` becomes one input for each scalar (`created[gte]`); another
+    /// required object becomes one input with JSON text.
     fn add_object_param(&self, builder: &mut CapabilityBuilder<'_>, param: &Param<'a>) {
         if param.style == "deepObject" && self.reader.is_object(param.schema) {
             let object = self.reader.object(param.schema);
             for (inner, prop) in object.props.iter().take(MAX_DEEP_PARAMS) {
-                let Some(kind) = self.types.flat(prop.schema).filter(|kind| !is_list(kind)) else { continue };
+                let Some(kind) = self.types.flat_type(prop.schema).filter(|kind| !is_list(kind)) else { continue };
                 let is_plain = inner.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
                 if is_plain && !builder.is_full() {
                     builder.optional += 1;
-                    let name = names::name(&format!("{}_{inner}", names::snake(param.name)));
-                    let slot = builder.add_param(name, draft::param(kind, false));
+                    let name = names::field_name(&format!("{}_{inner}", names::snake_case(param.name)));
+                    let slot = builder.add_param(name, draft::param_declaration(kind, false));
                     builder.query.push(format!("{}[{inner}]={{{slot}}}", param.name));
                 }
             }
         } else if param.required {
-            let slot = builder.add_param(names::name(param.name), draft::param(named("json_text"), true));
+            let slot = builder
+                .add_param(names::field_name(param.name), draft::param_declaration(named_type("json_text"), true));
             builder.query.push(format!("{}={{{slot}}}", param.name));
         }
     }
@@ -404,7 +423,7 @@ impl<'a> Mapper<'_, 'a> {
         if is_reserved_header(name) || !is_header_name || is_known {
             return Ok(());
         }
-        let snake_name = names::snake(name);
+        let snake_name = names::snake_case(name);
         if snake_name.contains("idempotency") && snake_name.contains("key") {
             if !builder.plan.kind.is_read() {
                 builder.capability.raw.idempotency = Some(IdempotencyShape::Header(name.to_owned()));
@@ -418,19 +437,19 @@ impl<'a> Mapper<'_, 'a> {
         if !param.required && (param.deprecated || builder.is_full()) {
             return Ok(());
         }
-        let kind = match self.types.flat(param.schema).filter(|kind| !is_list(kind)) {
+        let kind = match self.types.flat_type(param.schema).filter(|kind| !is_list(kind)) {
             Some(kind) => kind,
             None if !param.required => return Ok(()),
             None => return Err(Unsendable(format!("no header carries the value of `{name}`"))),
         };
         builder.optional += usize::from(!param.required);
-        let slot = builder.add_param(names::name(&snake_name), draft::param(kind, param.required));
+        let slot = builder.add_param(names::field_name(&snake_name), draft::param_declaration(kind, param.required));
         builder.capability.raw.headers.insert(name.to_owned(), format!("{{{slot}}}"));
         Ok(())
     }
 }
 
-/// Returns how several values of a parameter travel; `None` for the style of a catalog, which is commas.
+/// Returns the encoding of a list parameter; `None` for commas, which are a catalog's default.
 fn list_style(param: &Param<'_>) -> Option<ListStyle> {
     match param.style {
         _ if param.name.ends_with("[]") => Some(ListStyle::Repeat),

@@ -1,5 +1,6 @@
-//! The fields of an entity: its key, then the properties of its rows, with references to other entities.
-//! Invariant: no two fields have one name. A reference is to an entity whose key the row holds.
+//! The fields of an entity: the key, then the properties of its rows, with references to other entities.
+//! Invariant: field names are unique within an entity. A field refers to another entity only if the row contains that entity's
+//! key.
 
 use std::collections::HashSet;
 
@@ -12,24 +13,24 @@ use super::keys::KeyPart;
 use super::properties::{RowProperty, path_in_row, row_properties};
 use super::{MappedEntity, Mapper};
 use crate::api::types;
-use crate::draft::named;
+use crate::draft::named_type;
 use crate::names;
 use crate::spec::Scalar;
 
-/// The number of fields beside the key. More cost more tokens to teach than they help.
-const MAX_FIELDS: usize = 24;
+/// The maximum number of fields beside the key. Each further field would cost tokens in every taught table.
+const MAX_FIELDS_PER_ENTITY: usize = 24;
 
-/// The number of fields beside the key that a table names without leaving any out (docs/teaching.md).
-const NAMED_FIELDS: usize = 14;
+/// The number of fields beside the key that a taught table shows. The table omits further fields (docs/teaching.md).
+const FIELDS_SHOWN_IN_TABLE: usize = 14;
 
-/// The number of properties above which every address counts as a link for programs.
-const FEW_PROPERTIES: usize = 12;
+/// The number of properties up to which URL properties are kept unless they clearly point to this API.
+const MAX_PROPERTIES_WITH_LINKS: usize = 12;
 
-/// The list inside a property.
+/// A list that a row property contains.
 struct InnerList<'a> {
     item: &'a Value,
     path: String,
-    /// Whether the list stands in an envelope of its own: `subscriptions.data`.
+    /// Whether the list is inside an envelope object: `subscriptions.data`.
     is_enveloped: bool,
 }
 
@@ -43,12 +44,12 @@ impl<'a> Mapper<'_, 'a> {
             out.insert(part.name.clone(), part.field.clone());
         }
         for property in self.field_properties(entity) {
-            let name = names::name(property.own_name());
-            // A part of the key may have this name and be known from the request. A second one would say nothing new.
+            let name = names::field_name(property.own_name());
+            // A key part that is taken from the request may have this name. The row's property would have the same value.
             if entity.key.iter().any(|part| part.name == name) {
                 continue;
             }
-            let name = names::unique(&mut taken, name);
+            let name = names::reserve_unique(&mut taken, name);
             let mut field = self.field(entity, &property);
             if field.path == Some(FieldPath::One(name.clone())) {
                 field.path = None;
@@ -56,7 +57,7 @@ impl<'a> Mapper<'_, 'a> {
             out.insert(name, field);
         }
         for (name, field) in &entity.extra_fields {
-            out.insert(names::unique(&mut taken, name.clone()), field.clone());
+            out.insert(names::reserve_unique(&mut taken, name.clone()), field.clone());
         }
         out
     }
@@ -79,23 +80,23 @@ impl<'a> Mapper<'_, 'a> {
         out
     }
 
-    /// Removes the addresses of other requests, which the catalog makes itself. If there are few properties, only those are
-    /// removed that are surely such: their example is one of this API, or a page for people stands beside them.
+    /// Removes URL properties that point to other requests, because the catalog builds requests itself. A row with few
+    /// properties keeps a URL unless its example is a URL of this API or a page URL exists beside it.
     fn remove_links(&self, properties: &mut Vec<RowProperty<'a>>) {
-        let are_many = properties.len() > FEW_PROPERTIES;
+        let are_many = properties.len() > MAX_PROPERTIES_WITH_LINKS;
         let has_page = properties.iter().any(|p| matches!(p.snake_name.as_str(), "html_url" | "web_url"));
         let is_link = |property: &RowProperty<'a>| match property.snake_name.as_str() {
             "node_id" | "gravatar_id" => true,
             "url" => has_page || self.has_example_of_this_api(property),
             name => is_link_name(name) && (are_many || self.has_example_of_this_api(property)),
         };
-        // An entity that has nothing but links keeps them.
+        // An entity whose properties are all links keeps them; otherwise it would have no fields.
         if !properties.iter().all(is_link) {
             properties.retain(|property| !is_link(property));
         }
     }
 
-    /// Returns whether the example of an address is one of this API.
+    /// Returns whether the example of a URL property is a URL of this API.
     fn has_example_of_this_api(&self, property: &RowProperty<'a>) -> bool {
         let opened = self.reader.open(property.schema);
         let first_example = opened.get("examples").and_then(|examples| examples.get(0));
@@ -103,7 +104,7 @@ impl<'a> Mapper<'_, 'a> {
         example.and_then(|text| text.strip_prefix(&self.origin)).is_some_and(|rest| rest.starts_with('/'))
     }
 
-    /// Returns whether an answer holds the property and it says something about the row.
+    /// Returns whether a property is useful as a field: not write-only, deprecated, constant or hypertext.
     fn is_readable_property(&self, property: &RowProperty<'a>) -> bool {
         let opened = self.reader.open(property.schema);
         let is_hypertext =
@@ -116,8 +117,8 @@ impl<'a> Mapper<'_, 'a> {
         if let Some(reference) = self.reference(entity, property) {
             return reference;
         }
-        let mut field = self.types.field(property.schema);
-        let is_long_text = field.kind == named("html")
+        let mut field = self.types.field_declaration(property.schema);
+        let is_long_text = field.kind == named_type("html")
             || matches!(property.snake_name.as_str(), "body" | "content" | "html" | "markdown");
         if is_long_text && matches!(field.kind, SlotType::Named(_)) {
             field.show = Some(Show::Artifact);
@@ -126,7 +127,7 @@ impl<'a> Mapper<'_, 'a> {
         field
     }
 
-    /// Returns the field of a property that refers to an entity, with the path of the entity's key.
+    /// Returns a reference field for a property that identifies another entity, with the path of the entity's key in the row.
     fn reference(&self, entity: &MappedEntity<'a>, property: &RowProperty<'a>) -> Option<Declaration> {
         let at =
             |kind: SlotType, path: String| Declaration { path: Some(FieldPath::One(path)), ..Declaration::new(kind) };
@@ -137,8 +138,8 @@ impl<'a> Mapper<'_, 'a> {
                     let kind = SlotType::Array(Box::new(SlotType::Ref(target.name.clone())));
                     Some(at(kind, format!("{}[].{}", list.path, part.path_in_row()?)))
                 }
-                // The other parts of an envelope inside of a row are of no use.
-                _ => list.is_enveloped.then(|| at(named("json"), list.path)),
+                // Only the list is useful in an envelope inside a row, so the field points at the list.
+                _ => list.is_enveloped.then(|| at(named_type("json"), list.path)),
             };
         }
         if let Some(target) = self.expandable_entity(property.schema) {
@@ -160,7 +161,7 @@ impl<'a> Mapper<'_, 'a> {
         Some(Declaration { path: Some(FieldPath::Parts(paths)), ..Declaration::new(kind) })
     }
 
-    /// Returns the list of a property, which may stand in an envelope of its own.
+    /// Returns the list in a property; `None` if the property is neither a list nor an envelope with a list.
     fn inner_list(&self, property: &RowProperty<'a>) -> Option<InnerList<'a>> {
         if let Some(item) = self.reader.items(property.schema) {
             return Some(InnerList { item, path: property.path.clone(), is_enveloped: false });
@@ -177,40 +178,41 @@ impl<'a> Mapper<'_, 'a> {
         Some(InnerList { item, path: format!("{}.{name}", property.path), is_enveloped: true })
     }
 
-    /// Returns the entity whose row is embedded here with its whole key, if a get reads it.
+    /// Returns the entity whose row the schema embeds, if the embedded row has the whole key and a get reads the entity.
     fn embedded_entity(&self, schema: &'a Value) -> Option<&MappedEntity<'a>> {
-        let known = self.by_schema_name.get(&self.schema_name(schema))?;
+        let known = self.entities_by_schema_name.get(&self.schema_name(schema))?;
         let holds = |part: &KeyPart| part.path_in_row().is_some_and(|path| self.row_has_path(schema, path));
         let is_whole = |entity: &&MappedEntity<'a>| !entity.key.is_empty() && entity.key.iter().all(holds);
         known.iter().map(|at| &self.entities[*at]).find(|entity| self.is_readable(entity) && is_whole(entity))
     }
 
-    /// Returns the entity of `anyOf: [string, Customer]`, an id that the API replaces by the row when it is asked to.
+    /// Returns the entity of an expandable id, `anyOf: [string, Customer]`. The API sends the id, or the whole row on request.
     fn expandable_entity(&self, schema: &'a Value) -> Option<String> {
-        let arms = self.reader.arms(self.reader.spec.follow(schema));
+        let arms = self.reader.alternatives(self.reader.spec.follow(schema));
         if arms.len() < 2 || !arms.iter().any(|arm| self.reader.scalar(arm) == Some(Scalar::Text)) {
             return None;
         }
         let object = arms.iter().find(|arm| self.reader.is_object(arm))?;
-        let known = self.by_schema_name.get(&self.schema_name(object))?;
+        let known = self.entities_by_schema_name.get(&self.schema_name(object))?;
         let mut entities = known.iter().map(|at| &self.entities[*at]);
         entities.find(|entity| entity.key.len() == 1 && self.is_readable(entity)).map(|entity| entity.name.clone())
     }
 
-    /// Returns the entity that a property such as `project_id` names, if it has one key of the same kind.
+    /// Returns the entity that a property such as `project_id` names, if the entity's key has one part of the same type.
     fn entity_named_by(&self, of: &MappedEntity<'a>, property: &RowProperty<'a>) -> Option<String> {
         let endings = ["_id", "_uuid", "_sid", "_key", "_slug"];
         let name = endings.iter().find_map(|end| property.snake_name.strip_suffix(end))?;
         let scalar = self.reader.scalar(property.schema)?;
-        let target = &self.entities[*self.by_name.get(name)?];
+        let target = &self.entities[*self.entity_by_name.get(name)?];
         let [part] = target.key.as_slice() else { return None };
-        let key_is_number = part.field.kind == named("integer") || part.field.kind == named("number");
+        let key_is_number = part.field.kind == named_type("integer") || part.field.kind == named_type("number");
         let is_number = matches!(scalar, Scalar::Integer | Scalar::Number);
         let is_other = target.name != of.name;
         (is_other && key_is_number == is_number && self.is_readable(target)).then(|| target.name.clone())
     }
 
-    /// Returns the fields that a list's rows hold, if a get reads more of them.
+    /// Returns the names of the fields that a list's rows contain. Returns `None` if the rows contain nearly all fields or no
+    /// get can read the others.
     pub(super) fn fields_of_list(
         &self,
         entity: usize,
@@ -224,7 +226,7 @@ impl<'a> Mapper<'_, 'a> {
                 Some(FieldPath::Parts(parts)) => parts.values().next().map(String::as_str),
                 _ => path_in_row(name, field),
             };
-            // A field that is in no row is known anyway.
+            // A field without a row path is taken from the request or a header, so every row has it.
             path.is_none_or(|path| object.props.contains_key(first_name(path)))
                 || entity.key.iter().any(|part| part.name == *name)
         };
@@ -234,12 +236,12 @@ impl<'a> Mapper<'_, 'a> {
     }
 }
 
-/// Returns the first property name of a path.
+/// Returns the first property name of a dotted path.
 fn first_name(path: &str) -> &str {
     path.split(['.', '[']).next().unwrap_or_default()
 }
 
-/// Returns whether a property of this name holds the address of another request, which the catalog makes itself.
+/// Returns whether a property of this name is a link for API clients (a URL of another request, an etag) and not for people.
 fn is_link_name(snake_name: &str) -> bool {
     let for_people =
         ["html_url", "download_url", "web_url", "clone_url", "image_url", "file_url", "public_url", "short_url"];
@@ -248,10 +250,10 @@ fn is_link_name(snake_name: &str) -> bool {
         || matches!(snake_name, "node_id" | "gravatar_id" | "etag" | "self_link" | "odata_type")
 }
 
-/// Shortens the list of properties. A table names only the first fields of many, so the most informative ones come first, then
-/// those that are always there, and addresses last. A short list keeps the order of the schema.
+/// Sorts and shortens a long list of properties: informative ones first, then required ones, links last. A short list keeps the
+/// order of the schema. The taught table shows only the first fields, so the order matters.
 fn keep_most_informative(properties: &mut Vec<RowProperty<'_>>) {
-    if properties.len() <= NAMED_FIELDS {
+    if properties.len() <= FIELDS_SHOWN_IN_TABLE {
         return;
     }
     properties.sort_by_key(|property| {
@@ -265,5 +267,5 @@ fn keep_most_informative(properties: &mut Vec<RowProperty<'_>>) {
             2
         }
     });
-    properties.truncate(MAX_FIELDS);
+    properties.truncate(MAX_FIELDS_PER_ENTITY);
 }

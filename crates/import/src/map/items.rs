@@ -1,6 +1,7 @@
-//! Reads by a key: each `GET` of a path that ends in a hole, with one row in its answer, makes an entity or reads a known one.
-//! Invariant: of several paths to rows of one kind, the shortest is the home of the entity; of those, the one with most operations
-//! below it.
+//! The mapping of reads by key: each `GET` of a path that ends in a placeholder and answers with one row becomes a get of an
+//! entity.
+//! Invariant: of several paths to rows of one schema, the shortest becomes the entity's home. Of equally short paths, the one
+//! with most operations below it wins.
 
 use std::cmp::Reverse;
 
@@ -11,7 +12,7 @@ use serde_json::Value;
 use super::keys::KeyPart;
 use super::{Endpoint, Mapper, PlannedCapability};
 use crate::api::answer::AnswerShape;
-use crate::draft::named;
+use crate::draft::named_type;
 use crate::names;
 use crate::spec::Verb;
 
@@ -34,23 +35,23 @@ impl<'a> Mapper<'_, 'a> {
             AnswerShape::One { path, schema } => (non_empty(path), Some(*schema)),
             _ => (None, None),
         };
-        let holes = self.endpoints[endpoint].scope_names.clone();
+        let placeholders = self.endpoints[endpoint].scope_names.clone();
         if let Some(row) = row {
-            let known = self.by_schema_name.get(&self.schema_name(row)).cloned().unwrap_or_default();
+            let known = self.entities_by_schema_name.get(&self.schema_name(row)).cloned().unwrap_or_default();
             if let Some(entity) = known.into_iter().find(|entity| self.fits(*entity, endpoint, row, false)) {
-                // A second path to rows of a known entity is a method of its own.
+                // A second path to rows of a known entity becomes a separate method.
                 self.add_row_schema(entity, row);
                 let verb = self.lookup_verb(endpoint, entity);
-                let mut plan = PlannedCapability::new(endpoint, entity, Kind::Singleton, &verb, holes);
+                let mut plan = PlannedCapability::new(endpoint, entity, Kind::Singleton, &verb, placeholders);
                 plan.rows = rows;
                 return self.add_plan(plan);
             }
         }
         let stem = self.stem(row, endpoint);
         let home = self.endpoints[endpoint].path.keys.clone();
-        if let Some(entity) = self.by_home.get(&home.join("/")).copied() {
+        if let Some(entity) = self.entity_by_home.get(&home.join("/")).copied() {
             let verb = self.lookup_verb(endpoint, entity);
-            return self.add_plan(PlannedCapability::new(endpoint, entity, Kind::Singleton, &verb, holes));
+            return self.add_plan(PlannedCapability::new(endpoint, entity, Kind::Singleton, &verb, placeholders));
         }
         let key = self.item_key(endpoint, row, &stem);
         let key_names: Vec<String> = key.iter().map(|part| part.name.clone()).collect();
@@ -65,26 +66,27 @@ impl<'a> Mapper<'_, 'a> {
         self.add_plan(plan);
     }
 
-    /// Adds the field `answer`, which holds the whole of an undeclared answer.
+    /// Adds the field `answer` of type `json` with the whole answer, for operations without a declared schema.
     pub(super) fn add_answer_field(&mut self, entity: usize) {
         let note = "the specification does not say what the answer holds";
-        // The empty path is the answer itself.
-        let field = Declaration { path: Some(FieldPath::One(String::new())), ..Declaration::new(named("json")) };
+        // An empty path selects the whole answer.
+        let field = Declaration { path: Some(FieldPath::One(String::new())), ..Declaration::new(named_type("json")) };
         self.entities[entity].extra_fields.push(("answer".to_owned(), field));
         self.entities[entity].comment = Some(format!("LOOK: {note}."));
         let name = self.entities[entity].name.clone();
-        self.guess(&name, format!("{note}: all of it is the field `answer`"));
+        self.report_guess(&name, format!("{note}: all of it is the field `answer`"));
     }
 
-    /// Returns the key that the holes of an item's path make.
+    /// Returns the key of an entity whose row is at this path. Each placeholder of the path becomes one key part.
     pub(super) fn item_key(&self, endpoint: usize, row: Option<&'a Value>, stem: &[String]) -> Vec<KeyPart> {
         let Endpoint { path, scope_names, .. } = &self.endpoints[endpoint];
-        let last = path.holes.len().saturating_sub(1);
+        let last = path.placeholders.len().saturating_sub(1);
         let mut key: Vec<KeyPart> = Vec::new();
         for (at, scope_name) in scope_names.iter().enumerate() {
-            let schema = self.hole_schema(endpoint, at);
+            let schema = self.placeholder_schema(endpoint, at);
             if at != last {
-                // A scope is often no property of the row, so the hole says its type better than an embedded parent.
+                // A scope is often missing in the row. Then the placeholder's declared type is better than the type of an
+                // embedded parent.
                 let own = row.and_then(|row| self.scope_property(row, scope_name, schema));
                 let kind = self.key_kind(own.as_ref().map_or(schema, |property| property.schema));
                 let embedded = || self.embedded_scope_property(row?, &path.keys, at, scope_name);
@@ -94,8 +96,8 @@ impl<'a> Mapper<'_, 'a> {
                 });
                 continue;
             }
-            let property = row.and_then(|row| self.key_property(row, &path.holes[at].name, schema, stem));
-            let own_name = property.as_ref().map(|property| names::name(property.own_name()));
+            let property = row.and_then(|row| self.key_property(row, &path.placeholders[at].name, schema, stem));
+            let own_name = property.as_ref().map(|property| names::field_name(property.own_name()));
             let name =
                 own_name.filter(|name| !scope_names[..last].contains(name)).unwrap_or_else(|| scope_name.clone());
             key.push(match property {
@@ -112,10 +114,10 @@ impl<'a> Mapper<'_, 'a> {
 
 fn is_item(endpoint: &Endpoint<'_>) -> bool {
     let has_one_row = matches!(endpoint.answer.shape, AnswerShape::One { .. } | AnswerShape::Undeclared);
-    endpoint.op.verb == Verb::Get && endpoint.path.ends_in_hole() && has_one_row
+    endpoint.op.verb == Verb::Get && endpoint.path.ends_in_placeholder() && has_one_row
 }
 
-/// Returns the path of rows as a catalog declares it, where the empty path is left out.
+/// Returns the row path, or `None` if it is empty, because a catalog omits empty paths.
 pub(super) fn non_empty(path: &str) -> Option<String> {
     (!path.is_empty()).then(|| path.to_owned())
 }

@@ -1,16 +1,16 @@
-//! The keys of entities: the property of a row that is meant by a hole of a path, or that identifies a row without a path.
-//! Invariant: a property that is returned is in the row's schema. Where none is, the part of the key is known from the request.
+//! The choice of entity keys: the row property that a path placeholder identifies, or a guessed id for rows without a path.
+//! Invariant: each returned property exists in the row's schema. A key part without a property is taken from the request.
 
 use catalog::raw::{Declaration, FieldPath, SlotType};
 use serde_json::Value;
 
 use super::Mapper;
 use super::properties::{RowProperty, path_in_row, row_properties};
-use crate::api::path::hole_words;
-use crate::draft::{is_json, named};
+use crate::api::path::placeholder_words;
+use crate::draft::{is_json, named_type};
 use crate::spec::Scalar;
 
-/// Names of properties that identify a row, the surest first.
+/// Names of properties that identify a row, the most reliable first.
 const ID_NAMES: [&str; 22] = [
     "id", "uuid", "guid", "uid", "sid", "key", "_id", "slug", "code", "number", "login", "username", "name", "sha",
     "email", "hash", "token", "arn", "symbol", "iso", "path", "filename",
@@ -20,21 +20,21 @@ const ID_NAMES: [&str; 22] = [
 #[derive(Debug, Clone)]
 pub struct KeyPart {
     pub name: String,
-    /// The field that holds the part.
+    /// The declaration of the field with the part's value.
     pub field: Declaration,
 }
 
 impl KeyPart {
-    /// Returns a part that no row holds, so that its value is taken from the request.
+    /// Returns a key part whose value is taken from the request, because no row property has it.
     pub fn from_request(name: String, kind: SlotType) -> Self {
         let field = Declaration { path: Some(from_request()), ..Declaration::new(kind) };
         Self { name, field }
     }
 
-    /// Returns the part for things of which there is one: the time of the answer, in its header `date`. An entity needs a key, and
-    /// their rows hold none.
+    /// Returns the key part for singletons whose row has no id. An entity needs a key, so the part is the time of the answer,
+    /// from the header `date`.
     pub fn answer_date() -> Self {
-        let field = Declaration { header: Some("date".to_owned()), ..Declaration::new(named("string")) };
+        let field = Declaration { header: Some("date".to_owned()), ..Declaration::new(named_type("string")) };
         Self { name: "served".to_owned(), field }
     }
 
@@ -47,7 +47,7 @@ impl KeyPart {
     }
 }
 
-/// In a catalog, a field without any path is known from the request.
+/// Returns the catalog's path form for a value from the request: an empty list of paths.
 fn from_request() -> FieldPath {
     FieldPath::Several(Vec::new())
 }
@@ -55,11 +55,11 @@ fn from_request() -> FieldPath {
 /// A property that probably identifies a row.
 pub struct GuessedKey<'a> {
     pub property: RowProperty<'a>,
-    /// Whether its name is that of an id.
+    /// Whether the property has the name of an id. Otherwise the report asks a person to check the key.
     pub is_sure: bool,
 }
 
-/// Returns whether a name of a key does not say what it identifies.
+/// Returns whether a key name such as `id` does not name the entity that it identifies.
 pub fn is_generic(word: &str) -> bool {
     matches!(
         word,
@@ -68,16 +68,16 @@ pub fn is_generic(word: &str) -> bool {
 }
 
 impl<'a> Mapper<'_, 'a> {
-    /// Returns the property of a row that the last hole of its path means. `stem` has the words of the entity's name.
+    /// Returns the row property with the value of the path's last placeholder. `stem` has the words of the entity's name.
     pub(super) fn key_property(
         &self,
         row: &'a Value,
-        hole: &str,
-        hole_schema: &'a Value,
+        placeholder: &str,
+        placeholder_schema: &'a Value,
         stem: &[String],
     ) -> Option<RowProperty<'a>> {
         let properties = row_properties(self.reader, row);
-        let wanted = self.reader.scalar(hole_schema).filter(|_| !self.reader.is_any(hole_schema));
+        let wanted = self.reader.scalar(placeholder_schema).filter(|_| !self.reader.is_any(placeholder_schema));
         let has_same_kind = |property: &RowProperty<'a>| match (wanted, self.reader.scalar(property.schema)) {
             (_, None | Some(Scalar::Boolean)) => false,
             (None, Some(_)) => true,
@@ -89,23 +89,26 @@ impl<'a> Mapper<'_, 'a> {
         let of_usable_kind = |name: &str| by_name(name).filter(|p| is_usable(p)).cloned();
         let of_same_kind = |name: &str| by_name(name).filter(|p| has_same_kind(p)).cloned();
 
-        let words = hole_words(hole);
-        let hole_name = words.join("_");
-        if let Some(property) = of_usable_kind(&hole_name) {
+        let words = placeholder_words(placeholder);
+        let placeholder_name = words.join("_");
+        if let Some(property) = of_usable_kind(&placeholder_name) {
             return Some(property);
         }
-        // `issue_number` is the `number` of an issue.
+        // A placeholder `issue_number` corresponds to the property `number` of an issue.
         let mut suffixes = (1..words.len()).map(|from| words[from..].join("_"));
         if let Some(property) = suffixes.find_map(|suffix| of_usable_kind(&suffix)) {
             return Some(property);
         }
-        if matches!(hole_name.as_str(), "username" | "user_name" | "login") {
+        if matches!(placeholder_name.as_str(), "username" | "user_name" | "login") {
             return ["login", "username", "user_name", "name"].iter().find_map(|name| of_same_kind(name));
         }
         let last_word = words.last().map(String::as_str).unwrap_or_default();
         let names_entity = words == stem
-            || stem.last().is_some_and(|word| word.starts_with(&hole_name) || hole_name.starts_with(word.as_str()));
-        let names_id = matches!(last_word, "id" | "sid" | "uuid" | "guid" | "uid" | "key") || is_generic(&hole_name);
+            || stem
+                .last()
+                .is_some_and(|word| word.starts_with(&placeholder_name) || placeholder_name.starts_with(word.as_str()));
+        let names_id =
+            matches!(last_word, "id" | "sid" | "uuid" | "guid" | "uid" | "key") || is_generic(&placeholder_name);
         if !names_id && !names_entity {
             return None;
         }
@@ -114,24 +117,31 @@ impl<'a> Mapper<'_, 'a> {
         let mut candidates = entity_id.iter().map(String::as_str).chain(ids);
         candidates
             .find_map(of_same_kind)
-            // A path that wants a text often takes a numeric id, unless the hole is named after the entity: then it may be a name.
+            // A placeholder of type text often takes a numeric id. A placeholder with the entity's name may take a name
+            // instead, so it is excluded.
             .or_else(|| of_usable_kind("id").filter(|_| !names_entity))
     }
 
-    /// Returns the property of a row that identifies what the row belongs to: `project_id`, `project.id` or `owner.login` for a
-    /// hole of that name.
-    pub(super) fn scope_property(&self, row: &'a Value, hole: &str, hole_schema: &'a Value) -> Option<RowProperty<'a>> {
+    /// Returns the row property that identifies the row's parent: `project_id`, `project.id` or `owner.login` for a placeholder
+    /// of that name.
+    pub(super) fn scope_property(
+        &self,
+        row: &'a Value,
+        placeholder: &str,
+        placeholder_schema: &'a Value,
+    ) -> Option<RowProperty<'a>> {
         let properties = row_properties(self.reader, row);
-        let wanted = self.reader.scalar(hole_schema).unwrap_or(Scalar::Text);
+        let wanted = self.reader.scalar(placeholder_schema).unwrap_or(Scalar::Text);
         let has_kind = |schema: &'a Value| self.reader.scalar(schema) == Some(wanted);
-        if let Some(property) = properties.iter().find(|p| p.snake_name == hole && has_kind(p.schema)) {
+        if let Some(property) = properties.iter().find(|p| p.snake_name == placeholder && has_kind(p.schema)) {
             return Some(property.clone());
         }
         let endings = ["_id", "_key", "_uuid", "_sid", "_slug", "_name", "_number"];
-        let owner = endings.iter().find_map(|end| hole.strip_suffix(end)).unwrap_or(hole);
+        let owner = endings.iter().find_map(|end| placeholder.strip_suffix(end)).unwrap_or(placeholder);
         let outer = properties.iter().find(|p| p.snake_name == owner && self.reader.is_object(p.schema))?;
         let object = self.reader.object(outer.schema);
-        let ending = hole.strip_prefix(owner).map(|end| end.trim_start_matches('_')).filter(|end| !end.is_empty());
+        let ending =
+            placeholder.strip_prefix(owner).map(|end| end.trim_start_matches('_')).filter(|end| !end.is_empty());
         let ids = ["login", "id", "slug", "key", "name", "username", "number"];
         let (name, prop) = ending.into_iter().chain(ids).find_map(|name| {
             let (name, prop) = object.props.get_key_value(name)?;
@@ -139,28 +149,28 @@ impl<'a> Mapper<'_, 'a> {
         })?;
         Some(RowProperty {
             path: format!("{}.{name}", outer.path),
-            snake_name: hole.to_owned(),
+            snake_name: placeholder.to_owned(),
             required: false,
             schema: prop.schema,
         })
     }
 
-    /// Returns the property of a row in the embedded row that it belongs to: `repository.owner.login`. `home` and `hole` are the
-    /// row's path and a hole of it.
+    /// Returns the key property inside an embedded parent row, such as `repository.owner.login`. `home` has the keys of the
+    /// row's path, and `placeholder` is the index of the placeholder that identifies the parent.
     pub(super) fn embedded_scope_property(
         &self,
         row: &'a Value,
         home: &[String],
-        hole: usize,
+        placeholder: usize,
         name: &str,
     ) -> Option<RowProperty<'a>> {
-        let parent = (1..home.len()).rev().find_map(|end| self.by_home.get(&home[..end].join("/")))?;
+        let parent = (1..home.len()).rev().find_map(|end| self.entity_by_home.get(&home[..end].join("/")))?;
         let parent = &self.entities[*parent];
-        let holes = parent.home_holes();
-        if hole >= holes || holes != parent.key.len() {
+        let placeholders = parent.count_home_placeholders();
+        if placeholder >= placeholders || placeholders != parent.key.len() {
             return None;
         }
-        let part = parent.key.get(hole)?;
+        let part = parent.key.get(placeholder)?;
         let path = part.path_in_row()?;
         let holder = row_properties(self.reader, row).into_iter().find(|property| {
             let schema_name = self.schema_name(property.schema);
@@ -176,7 +186,8 @@ impl<'a> Mapper<'_, 'a> {
         })
     }
 
-    /// Returns the property that identifies a row where no path says it: an id, or the nearest to one.
+    /// Returns the property that probably identifies a row without a path: an id, else a property that ends like an id, else a
+    /// required one.
     pub(super) fn guess_key(&self, row: &'a Value, stem: &[String]) -> Option<GuessedKey<'a>> {
         let mut properties = row_properties(self.reader, row);
         properties.retain(|property| {
@@ -200,16 +211,16 @@ impl<'a> Mapper<'_, 'a> {
         nearest.map(|property| GuessedKey { property: property.clone(), is_sure: false })
     }
 
-    /// Returns the type of a key: text, a number or a moment.
+    /// Returns the type of a key part: a named scalar type or a select. Any other type becomes `string`.
     pub(super) fn key_kind(&self, schema: &'a Value) -> SlotType {
-        match self.types.flat(schema) {
-            Some(kind @ SlotType::Named(_)) if !is_json(&kind) && kind != named("boolean") => kind,
+        match self.types.flat_type(schema) {
+            Some(kind @ SlotType::Named(_)) if !is_json(&kind) && kind != named_type("boolean") => kind,
             Some(kind @ SlotType::Select(_)) => kind,
-            _ => named("string"),
+            _ => named_type("string"),
         }
     }
 
-    /// Returns whether rows of this schema hold a part of a key. The header of an answer is there for any row.
+    /// Returns whether rows of this schema contain a key part. A part from an answer header is available for every row.
     pub(super) fn row_has(&self, row: &'a Value, part: &KeyPart) -> bool {
         part.field.header.is_some() || part.path_in_row().is_some_and(|path| self.row_has_path(row, path))
     }

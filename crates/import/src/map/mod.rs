@@ -1,5 +1,11 @@
-//! Operations of OpenAPI to entities and capabilities, in stages: reads by a key, lists, single things, writes.
-//! Invariant: every operation ends as a planned capability, or as unmapped with a reason.
+//! The mapping of OpenAPI operations to entities and capabilities, in stages: reads by key, lists, single things, writes.
+//!
+//! Words of these modules:
+//! - The home of an entity is the path of one of its rows, such as `/projects/{}`.
+//! - The stem is the list of words from which an entity's name is made.
+//! - A scope is a placeholder of a path before the last word; it selects the parent of the rows.
+//!
+//! Invariant: every operation becomes a planned capability, or is reported as unmapped with a reason.
 
 mod body;
 mod capability;
@@ -31,25 +37,26 @@ use crate::report::{Guess, ImportReport, Unmapped};
 use crate::spec::{Operation, Param, ParamLocation, SchemaReader, Spec, Verb};
 use crate::{Import, ImportError, Options, names, settle};
 
-/// The number of slots of a draft. The reader of catalogs takes 200,000; named types and keys take some of them.
-const MAX_SLOTS: usize = 180_000;
+/// The maximum number of slots of a draft. `catalog::read` allows 200,000; the difference is a reserve for named types and
+/// keys.
+const MAX_DRAFT_SLOTS: usize = 180_000;
 
-/// The number of guesses of a report, which is more than a person can check.
+/// The maximum number of guesses in a report. A person cannot check more.
 const MAX_GUESSES: usize = 200;
 
-/// The length of a path of an operation.
-const MAX_PATH: usize = 2_000;
+/// The maximum length of an operation's path in bytes.
+const MAX_PATH_BYTES: usize = 2_000;
 
-/// Maps a specification. Less detail of its types is spelled out until the draft is small enough for a catalog.
+/// Imports a specification. If the draft is too large for a catalog, the import is repeated with less detail in its types.
 pub fn import(spec: &Spec, options: &Options) -> Result<Import, ImportError> {
     let operations = spec.operations();
     let mut report = ImportReport { operations: operations.len(), ..ImportReport::default() };
     let title = title(spec);
-    let api_origin = origin::api_origin(spec, &operations, options.from.as_deref());
+    let api_origin = origin::choose_origin(spec, &operations, options.from.as_deref());
     let id = options.name.clone().unwrap_or_else(|| names::catalog_id(&title, &api_origin.origin));
     let reader = SchemaReader::new(spec);
     for detail in Detail::LEVELS {
-        let credential = auth::credential(spec, &operations, &id);
+        let credential = auth::choose_credential(spec, &operations, &id);
         let head = raw::Catalog {
             catalog: id.clone(),
             version: 1,
@@ -60,7 +67,7 @@ pub fn import(spec: &Spec, options: &Options) -> Result<Import, ImportError> {
             ..raw::Catalog::default()
         };
         let mut mapper = Mapper::new(&reader, detail, credential, &api_origin.origin);
-        mapper.guess_head(api_origin.guess.as_deref());
+        mapper.report_head_guesses(api_origin.guess.as_deref());
         report.deprecated = 0;
         report.left_out = 0;
         for (op, path_prefix) in operations.iter().zip(&api_origin.path_prefixes) {
@@ -72,8 +79,8 @@ pub fn import(spec: &Spec, options: &Options) -> Result<Import, ImportError> {
                 mapper.add_endpoint(op, path_prefix);
             }
         }
-        let mut draft = mapper.draft(head);
-        if draft.slots() > MAX_SLOTS {
+        let mut draft = mapper.make_draft(head);
+        if draft.count_slots() > MAX_DRAFT_SLOTS {
             continue;
         }
         add_comments(&mut draft, spec, &mapper.guesses);
@@ -84,7 +91,7 @@ pub fn import(spec: &Spec, options: &Options) -> Result<Import, ImportError> {
             report.guesses.insert(0, Guess { at: "specification".to_owned(), what });
         }
         report.guesses.truncate(MAX_GUESSES);
-        return settle::settle(draft, report);
+        return settle::make_loadable(draft, report);
     }
     Err(ImportError::TooMuch)
 }
@@ -95,7 +102,7 @@ fn is_selected(op: &Operation<'_>, options: &Options) -> bool {
 }
 
 fn title(spec: &Spec) -> String {
-    let title = names::sentence(spec.text(&["info", "title"]), 60);
+    let title = names::first_sentence(spec.text(&["info", "title"]), 60);
     if title.is_empty() { "Imported API".to_owned() } else { title }
 }
 
@@ -112,81 +119,83 @@ fn add_comments(draft: &mut Draft, spec: &Spec, guesses: &[Guess]) {
     }
 }
 
-/// An operation that can be mapped, with its parsed path and answer.
+/// An operation that is being mapped, with its parsed path and answer.
 struct Endpoint<'a> {
     op: &'a Operation<'a>,
     path: OperationPath,
     answer: AnswerLayout<'a>,
-    /// The name of each hole where it is a scope: `project_id`, also where the path only has `id`.
+    /// The parameter name of each placeholder if the placeholder is a scope: `project_id`, also if the path only has `id`.
     scope_names: Vec<String>,
-    /// The text before the path, where servers have different base paths.
+    /// The text before the path. It is empty unless operations have servers with different base paths.
     path_prefix: String,
 }
 
-/// An entity while operations are still added to it.
+/// An entity to which operations are still being added.
 struct MappedEntity<'a> {
     name: String,
     about: String,
-    /// The keys of the path that leads to one row, where one does (`OperationPath::keys`).
+    /// The keys (`OperationPath::keys`) of the path of one row. `None` if no operation addresses one row.
     home: Option<Vec<String>>,
     key: Vec<KeyPart>,
-    /// Schemas of its rows. The first is that of the operation that made the entity.
+    /// The schemas of the entity's rows. The first comes from the operation that created the entity.
     row_schemas: Vec<&'a Value>,
-    /// The cleaned names of these schemas. A row with one of them may be a row of the entity.
+    /// The names of `row_schemas` without noise words. A row with one of these schema names may be a row of the entity.
     schema_names: HashSet<String>,
-    /// The parameters that each of its lists needs. No two need the same, since a program could not tell them apart.
-    query_needs: Vec<BTreeSet<String>>,
-    search_needs: Vec<BTreeSet<String>>,
-    /// Fields that are no properties of a row: `value` of wrapped scalars, `answer` where the answer is undeclared.
+    /// The required parameters of each list of the entity. Two lists must differ in them, because a program selects a list by
+    /// its parameters.
+    query_required_inputs: Vec<BTreeSet<String>>,
+    /// The required parameters of each search of the entity, which must differ in the same way.
+    search_required_inputs: Vec<BTreeSet<String>>,
+    /// Fields that are not row properties: `value` for wrapped scalars, `answer` for an undeclared answer.
     extra_fields: Vec<(String, Declaration)>,
-    /// The names of its methods that are taken.
+    /// The method names that the entity's capabilities already use.
     methods: HashSet<String>,
-    /// A comment for the person who edits the draft.
+    /// A comment in the draft that asks a person to review the entity.
     comment: Option<String>,
 }
 
 impl MappedEntity<'_> {
-    /// Returns how many holes lead to one row.
-    fn home_holes(&self) -> usize {
+    /// Returns the number of placeholders in the entity's home.
+    fn count_home_placeholders(&self) -> usize {
         self.home.iter().flatten().filter(|key| *key == "{}").count()
     }
 }
 
-/// A capability that will call one operation. One operation can have two: a list and its search.
+/// A capability that will call one operation. A list operation can have two capabilities: a query and a search.
 struct PlannedCapability {
     endpoint: usize,
     entity: usize,
     kind: Kind,
     verb: String,
-    /// The names in the holes of its path.
-    holes: Vec<String>,
-    /// Whether it is called on a row, whose key fills the holes.
+    /// The names that fill the placeholders of the path: parameters or key parts.
+    placeholder_names: Vec<String>,
+    /// Whether the capability is called on a row. The row's key then fills the placeholders of the path.
     on_row: bool,
-    /// Parameters of the query that are parts of the key, with the name of the part.
+    /// Query parameters that take a key part: the name of the parameter and the name of the key part.
     key_params: Vec<(String, String)>,
-    /// The path of the rows in the answer.
+    /// The path of the rows in the answer; `None` if the answer itself is the rows.
     rows: Option<String>,
-    /// The field that holds each item, where the items are scalars.
+    /// The name of the field for each item, if the items are scalars.
     wrap: Option<String>,
-    /// The field that holds the key of each entry, where the rows are the values of an object.
+    /// The name of the field for each property name, if the rows are the property values of an object.
     entries: Option<String>,
     ignores_answer: bool,
-    /// The entity of the answer's row, where it is another one than `entity`.
+    /// The entity of the answer's row, if it differs from `entity`.
     returns: Option<usize>,
-    /// Of a search: the parameter that takes the words.
+    /// For a search: the name of the parameter for the words.
     search_param: Option<String>,
-    /// Of a list: the parameter that belongs to the search of the same operation.
+    /// For a list: the name of the parameter that only the search of the same operation offers.
     hidden_param: Option<String>,
 }
 
 impl PlannedCapability {
-    fn new(endpoint: usize, entity: usize, kind: Kind, verb: &str, holes: Vec<String>) -> Self {
+    fn new(endpoint: usize, entity: usize, kind: Kind, verb: &str, placeholder_names: Vec<String>) -> Self {
         Self {
             endpoint,
             entity,
             kind,
             verb: verb.to_owned(),
-            holes,
+            placeholder_names,
             on_row: false,
             key_params: Vec::new(),
             rows: None,
@@ -200,37 +209,37 @@ impl PlannedCapability {
     }
 }
 
-/// The state of the mapping. Endpoints and entities are named by their index. The methods stand in the modules of the stages.
+/// The state of one import. Endpoints and entities are referred to by index. The submodules add the methods of their stage.
 struct Mapper<'r, 'a> {
     reader: &'r SchemaReader<'a>,
-    /// The origin of the catalog, to recognise fields that hold addresses of this API.
+    /// The origin of the catalog. It is needed to recognise fields with URLs of this API.
     origin: String,
     types: TypeMapper<'r, 'a>,
     credential: Credential,
     endpoints: Vec<Endpoint<'a>>,
     entities: Vec<MappedEntity<'a>>,
     plans: Vec<PlannedCapability>,
-    /// For each endpoint, whether it has a plan or a reason why not.
+    /// For each endpoint, whether it is planned or reported as unmapped.
     is_done: Vec<bool>,
     unmapped: Vec<Unmapped>,
     guesses: Vec<Guess>,
-    /// The names of entities in lower case, since two must not differ by case alone.
+    /// The used entity names in lower case, because two names must not differ only by case.
     entity_names: HashSet<String>,
-    /// Cleaned names of schemas to the entities with such rows.
-    by_schema_name: HashMap<String, Vec<usize>>,
-    /// Homes to their entity.
-    by_home: HashMap<String, usize>,
-    /// Names in snake case to the first entity with that name.
-    first_named: HashMap<String, usize>,
-    /// Tags to the first entity of an operation with that tag.
-    by_tag: HashMap<String, usize>,
-    /// Beginnings of paths to the number of operations below.
+    /// The entities by the schema names of their rows.
+    entities_by_schema_name: HashMap<String, Vec<usize>>,
+    /// The entity by its home, joined by `/`.
+    entity_by_home: HashMap<String, usize>,
+    /// The first entity by its name in snake case.
+    first_entity_by_name: HashMap<String, usize>,
+    /// The first entity that an operation with this tag created.
+    entity_by_tag: HashMap<String, usize>,
+    /// The number of operations at and below each path prefix.
     operations_below: HashMap<String, usize>,
-    /// Paths of lists to the entity that they list.
-    by_list: HashMap<String, usize>,
-    /// Names in snake case to their entity. Filled by `index`.
-    by_name: HashMap<String, usize>,
-    /// Homes that a get reads. Filled by `index`.
+    /// The entity by the path of its list.
+    entity_by_list_path: HashMap<String, usize>,
+    /// The entity by its name in snake case. Filled by `index`, when all names are final.
+    entity_by_name: HashMap<String, usize>,
+    /// The homes of entities with a get. Filled by `index`.
     readable_homes: HashSet<String>,
 }
 
@@ -248,18 +257,18 @@ impl<'r, 'a> Mapper<'r, 'a> {
             unmapped: Vec::new(),
             guesses: Vec::new(),
             entity_names: HashSet::new(),
-            by_schema_name: HashMap::new(),
-            by_home: HashMap::new(),
-            first_named: HashMap::new(),
-            by_tag: HashMap::new(),
+            entities_by_schema_name: HashMap::new(),
+            entity_by_home: HashMap::new(),
+            first_entity_by_name: HashMap::new(),
+            entity_by_tag: HashMap::new(),
             operations_below: HashMap::new(),
-            by_list: HashMap::new(),
-            by_name: HashMap::new(),
+            entity_by_list_path: HashMap::new(),
+            entity_by_name: HashMap::new(),
             readable_homes: HashSet::new(),
         }
     }
 
-    /// Adds an operation, or reports at once why it cannot be mapped.
+    /// Adds an operation as an endpoint, or reports it as unmapped if no catalog can call it.
     fn add_endpoint(&mut self, op: &'a Operation<'a>, path_prefix: &Result<String, OtherOrigin>) {
         let unmapped = |why: String| Unmapped { operation: op.label(), why };
         let path_prefix = match path_prefix {
@@ -272,11 +281,11 @@ impl<'r, 'a> Mapper<'r, 'a> {
         if let Verb::Other(word) = op.verb {
             return self.unmapped.push(unmapped(format!("a catalog has no {word}")));
         }
-        if op.path.len() > MAX_PATH {
+        if op.path.len() > MAX_PATH_BYTES {
             return self.unmapped.push(unmapped("its path is longer than 2,000 characters".to_owned()));
         }
         let path = OperationPath::parse(op.path);
-        let answer = answer::layout(self.reader, &op.answer, path.ends_in_hole(), path.last_word());
+        let answer = answer::detect_layout(self.reader, &op.answer, path.ends_in_placeholder(), path.last_word());
         for end in 1..=path.keys.len() {
             *self.operations_below.entry(path.keys[..end].join("/")).or_default() += 1;
         }
@@ -285,8 +294,8 @@ impl<'r, 'a> Mapper<'r, 'a> {
         self.is_done.push(false);
     }
 
-    /// Runs the stages. Each needs the entities of those before.
-    fn draft(&mut self, head: raw::Catalog) -> Draft {
+    /// Runs the stages in order. Each stage needs the entities of the earlier stages.
+    fn make_draft(&mut self, head: raw::Catalog) -> Draft {
         self.map_items();
         self.map_lists();
         self.map_singles();
@@ -295,35 +304,35 @@ impl<'r, 'a> Mapper<'r, 'a> {
         self.write_draft(head)
     }
 
-    /// Fills the indexes that need all entities.
+    /// Fills the indexes that can only be built when all entities exist.
     fn index(&mut self) {
         for (at, entity) in self.entities.iter().enumerate() {
-            self.by_name.entry(names::snake(&entity.name)).or_insert(at);
+            self.entity_by_name.entry(names::snake_case(&entity.name)).or_insert(at);
         }
         let gets = self.plans.iter().filter(|plan| plan.kind == Kind::Get);
         self.readable_homes =
             gets.filter_map(|plan| Some(self.entities[plan.entity].home.as_ref()?.join("/"))).collect();
     }
 
-    /// Returns whether a get reads the entity, so that a reference to it leads somewhere.
+    /// Returns whether a get reads the entity. Only such entities are targets of references.
     fn is_readable(&self, entity: &MappedEntity<'a>) -> bool {
         entity.home.as_ref().is_some_and(|home| self.readable_homes.contains(&home.join("/")))
     }
 
-    fn guess_head(&mut self, origin: Option<&str>) {
+    fn report_head_guesses(&mut self, origin: Option<&str>) {
         if let Some(what) = origin {
-            self.guess("origin", what.to_owned());
+            self.report_guess("origin", what.to_owned());
         }
         for what in std::mem::take(&mut self.credential.guesses) {
-            self.guess("auth", what);
+            self.report_guess("auth", what);
         }
     }
 
-    fn guess(&mut self, at: &str, what: String) {
+    fn report_guess(&mut self, at: &str, what: String) {
         self.guesses.push(Guess { at: at.to_owned(), what });
     }
 
-    fn refuse(&mut self, endpoint: usize, why: impl Into<String>) {
+    fn report_unmapped(&mut self, endpoint: usize, why: impl Into<String>) {
         self.is_done[endpoint] = true;
         self.unmapped.push(Unmapped { operation: self.endpoints[endpoint].op.label(), why: why.into() });
     }
@@ -336,22 +345,22 @@ impl<'r, 'a> Mapper<'r, 'a> {
         self.plans.push(plan);
     }
 
-    /// Returns the schema of a declared parameter of the path; `Null` for a hole that is not declared.
-    fn hole_schema(&self, endpoint: usize, hole: usize) -> &'a Value {
+    /// Returns the schema of the path parameter for a placeholder; `Null` if the specification does not declare the parameter.
+    fn placeholder_schema(&self, endpoint: usize, placeholder: usize) -> &'a Value {
         let Endpoint { op, path, .. } = &self.endpoints[endpoint];
-        let name = path.holes.get(hole).map(|hole| hole.name.as_str()).unwrap_or_default();
+        let name = path.placeholders.get(placeholder).map(|placeholder| placeholder.name.as_str()).unwrap_or_default();
         let declares =
             |param: &&Param<'a>| param.location == ParamLocation::Path && param.name.trim_matches(['+', '*']) == name;
         op.params.iter().find(declares).map_or(&Value::Null, |param| param.schema)
     }
 }
 
-/// Returns the name of each hole where it is a scope: a generic `id` gets the word before it, as in `project_id`.
+/// Returns the scope name of each placeholder. A general name such as `id` gets the path word before it: `project_id`.
 fn scope_names(path: &OperationPath) -> Vec<String> {
     let mut taken = HashSet::new();
     let mut out = Vec::new();
-    for (at, hole) in path.holes.iter().enumerate() {
-        let mut words = path::hole_words(&hole.name);
+    for (at, placeholder) in path.placeholders.iter().enumerate() {
+        let mut words = path::placeholder_words(&placeholder.name);
         if let [only] = words.as_slice()
             && keys::is_generic(only)
         {
@@ -361,7 +370,7 @@ fn scope_names(path: &OperationPath) -> Vec<String> {
             }
             words = owner.into_iter().chain(words).collect();
         }
-        out.push(names::unique(&mut taken, names::name(&words.join("_"))));
+        out.push(names::reserve_unique(&mut taken, names::field_name(&words.join("_"))));
     }
     out
 }

@@ -1,5 +1,5 @@
-//! The properties of a row as fields see them: those of JSON:API's `attributes` and of `metadata` count as the row's own.
-//! Invariant: each path leads from the row to its property.
+//! The flattened properties of a row: properties inside JSON:API's `attributes` and inside `metadata` count as the row's own.
+//! Invariant: each `RowProperty::path` is a valid path in the row's schema.
 
 use catalog::raw::{Declaration, FieldPath, SlotType};
 use serde_json::Value;
@@ -7,31 +7,31 @@ use serde_json::Value;
 use crate::names;
 use crate::spec::SchemaReader;
 
-/// The number of properties of one object that are looked at.
+/// The maximum number of properties that are read from one object.
 const MAX_PROPERTIES: usize = 600;
 
-/// Properties of `metadata` that are worth a field of their own.
+/// The properties of `metadata` that become fields. Others are of little use in programs.
 const METADATA_FIELDS: [&str; 6] = ["name", "namespace", "uid", "labels", "creationTimestamp", "id"];
 
-/// A property of a row, at its top or in `attributes` or `metadata`.
+/// A property at the top level of a row, or inside `attributes` or `metadata`.
 #[derive(Debug, Clone)]
 pub struct RowProperty<'a> {
     pub path: String,
-    /// The property's name in snake case: `created_at`. Properties are found by it, whatever their spelling is.
+    /// The property's name in snake case: `created_at`. Lookups use it, so that `createdAt` and `created_at` are equal.
     pub snake_name: String,
     pub required: bool,
     pub schema: &'a Value,
 }
 
 impl RowProperty<'_> {
-    /// Returns the field of this name that holds the property.
+    /// Returns the declaration of a field with this name and type that reads the property.
     pub fn field(&self, name: &str, kind: SlotType) -> Declaration {
         let mut field = Declaration::new(kind);
         field.path = (self.path != name).then(|| FieldPath::One(self.path.clone()));
         field
     }
 
-    /// Returns the property's own name, without the path to it.
+    /// Returns the last name of the path.
     pub fn own_name(&self) -> &str {
         self.path.rsplit('.').next().unwrap_or_default()
     }
@@ -75,8 +75,8 @@ pub fn row_properties<'a>(reader: &SchemaReader<'a>, row: &'a Value) -> Vec<RowP
     out
 }
 
-/// Returns the path at which a field is in its row: its own name, unless it has one path. Returns `None` for a field that is
-/// not in the row, or at several paths.
+/// Returns the row path that a field reads: its declared path, or else its name. Returns `None` for a field that reads a
+/// header, several paths or no path.
 pub fn path_in_row<'d>(name: &'d str, field: &'d Declaration) -> Option<&'d str> {
     match (&field.header, &field.path) {
         (Some(_), _) => None,
@@ -86,8 +86,8 @@ pub fn path_in_row<'d>(name: &'d str, field: &'d Declaration) -> Option<&'d str>
     }
 }
 
-/// Returns the name in snake case; a name without letters stays as it is.
+/// Returns the name in snake case. A name without letters and digits is returned unchanged.
 fn snake_name(name: &str) -> String {
-    let snake = names::snake(name);
+    let snake = names::snake_case(name);
     if snake.is_empty() { name.to_owned() } else { snake }
 }

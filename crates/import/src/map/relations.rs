@@ -1,5 +1,5 @@
-//! Relations: a list whose path lies below the rows of an entity, or that takes the key of an entity as a filter.
-//! Invariant: the parent's fields fill every required parameter of the list. No relation has the name of a field.
+//! The relations of a draft: from an entity to a list below its path, or to a list with a filter for the entity's key.
+//! Invariant: the parent's key fills every required parameter of the list. Relation names differ from field names.
 
 use std::collections::HashMap;
 
@@ -12,12 +12,12 @@ use crate::draft::{DraftCapability, DraftEntity};
 use crate::names;
 
 impl Mapper<'_, '_> {
-    /// Adds a relation for each list that a row leads to. `capabilities` holds the capability of each plan, where it has one;
-    /// `entities` are those of the mapper, in the same order.
+    /// Adds the relations of all lists. `capabilities` has one element for each plan, `None` if the plan failed. `entities` has
+    /// the same order as the mapper's entities.
     pub(super) fn add_relations(&self, entities: &mut [DraftEntity], capabilities: &[Option<DraftCapability>]) {
         for (plan, capability) in self.plans.iter().zip(capabilities) {
             let Some(list) = capability.as_ref().filter(|_| plan.kind == Kind::Query) else { continue };
-            match self.parent_by_path(plan).or_else(|| self.parent_by_hole(plan)) {
+            match self.parent_by_path(plan).or_else(|| self.parent_by_placeholder(plan)) {
                 Some(parent) => self.add_relation_by_path(plan, list, parent, &mut entities[parent]),
                 None => self.add_relations_by_filter(plan.entity, list, entities),
             }
@@ -32,21 +32,25 @@ impl Mapper<'_, '_> {
         entity: &mut DraftEntity,
     ) {
         let key = &self.entities[parent].key;
-        if plan.holes.len() < key.len() {
+        if plan.placeholder_names.len() < key.len() {
             return;
         }
-        // The holes that lead to the parent come first in the path.
-        let filled: HashMap<&str, &str> =
-            plan.holes.iter().zip(key).map(|(hole, part)| (hole.as_str(), part.name.as_str())).collect();
+        // The path starts with the parent's path, so its first placeholders are the parent's key.
+        let filled: HashMap<&str, &str> = plan
+            .placeholder_names
+            .iter()
+            .zip(key)
+            .map(|(placeholder, part)| (placeholder.as_str(), part.name.as_str()))
+            .collect();
         let mut required = list.raw.params.iter().filter(|(_, param)| param.required);
         if !required.all(|(name, _)| filled.contains_key(name.as_str())) {
             return;
         }
-        let last_word = names::snake(self.endpoints[plan.endpoint].path.last_word());
+        let last_word = names::snake_case(self.endpoints[plan.endpoint].path.last_word());
         let Some(name) = free_name(entity, &[last_word, plural_name(list)]) else { return };
-        // A parameter that has the name of the parent's field is filled without being written.
-        let with = plan.holes.iter().zip(key).filter(|(hole, part)| **hole != part.name);
-        let with = with.map(|(hole, part)| (hole.clone(), part.name.clone())).collect();
+        // A catalog fills parameters with the name of a parent field by default, so only different names are written.
+        let with = plan.placeholder_names.iter().zip(key).filter(|(placeholder, part)| **placeholder != part.name);
+        let with = with.map(|(placeholder, part)| (placeholder.clone(), part.name.clone())).collect();
         entity.raw.relations.insert(name, relation(list, with));
     }
 
@@ -57,9 +61,10 @@ impl Mapper<'_, '_> {
         }
         for (param_name, param) in &list.raw.params {
             let takes_key = matches!(&param.kind, SlotType::Named(name) if name != "boolean");
-            let snake_name = names::snake(param_name);
+            let snake_name = names::snake_case(param_name);
             let entity_name = snake_name.strip_suffix("_id").unwrap_or(&snake_name);
-            let Some(parent) = self.by_name.get(entity_name).copied().filter(|at| *at != target && takes_key) else {
+            let Some(parent) = self.entity_by_name.get(entity_name).copied().filter(|at| *at != target && takes_key)
+            else {
                 continue;
             };
             let [part] = self.entities[parent].key.as_slice() else { continue };
@@ -72,20 +77,20 @@ impl Mapper<'_, '_> {
         }
     }
 
-    /// Returns the nearest entity above a list's path, if each part of its key comes from a hole of its home.
+    /// Returns the entity with the longest home above the list's path, if its key consists of the placeholders of its home.
     fn parent_by_path(&self, plan: &PlannedCapability) -> Option<usize> {
         let keys = &self.endpoints[plan.endpoint].path.keys;
-        let parent = (1..keys.len()).rev().find_map(|end| self.by_home.get(&keys[..end].join("/"))).copied()?;
+        let parent = (1..keys.len()).rev().find_map(|end| self.entity_by_home.get(&keys[..end].join("/"))).copied()?;
         let entity = &self.entities[parent];
-        (entity.home_holes() > 0 && entity.home_holes() == entity.key.len()).then_some(parent)
+        (entity.count_home_placeholders() > 0 && entity.count_home_placeholders() == entity.key.len()).then_some(parent)
     }
 
-    /// Returns the entity that the only hole of a path is named after: `namespace` means a `Namespace`.
-    fn parent_by_hole(&self, plan: &PlannedCapability) -> Option<usize> {
-        let [hole] = plan.holes.as_slice() else { return None };
+    /// Returns the entity whose name is the name of the path's only placeholder: `namespace` identifies a `Namespace`.
+    fn parent_by_placeholder(&self, plan: &PlannedCapability) -> Option<usize> {
+        let [placeholder] = plan.placeholder_names.as_slice() else { return None };
         let endings = ["_id", "_key", "_uuid", "_sid", "_slug"];
-        let name = endings.iter().find_map(|end| hole.strip_suffix(end)).unwrap_or(hole);
-        let parent = self.by_name.get(name).copied()?;
+        let name = endings.iter().find_map(|end| placeholder.strip_suffix(end)).unwrap_or(placeholder);
+        let parent = self.entity_by_name.get(name).copied()?;
         let entity = &self.entities[parent];
         (self.is_readable(entity) && entity.key.len() == 1 && parent != plan.entity).then_some(parent)
     }
@@ -96,13 +101,14 @@ fn relation(list: &DraftCapability, with: IndexMap<String, String>) -> Relation 
 }
 
 fn plural_name(list: &DraftCapability) -> String {
-    names::plural(&names::snake(&list.entity))
+    names::plural(&names::snake_case(&list.entity))
 }
 
-/// Returns the first of these names, or the last with `_list`, that neither a field nor another relation has.
+/// Returns the first unused name among the candidates and the last candidate with `_list`. Fields and relations of the entity
+/// share one namespace.
 fn free_name(entity: &DraftEntity, candidates: &[String]) -> Option<String> {
     let with_list = candidates.last().map(|last| format!("{last}_list"));
     let names = candidates.iter().filter(|name| !name.is_empty()).chain(&with_list);
     let is_taken = |name: &String| entity.raw.fields.contains_key(name) || entity.raw.relations.contains_key(name);
-    names.map(|name| names::relation(name)).find(|name| !is_taken(name))
+    names.map(|name| names::relation_name(name)).find(|name| !is_taken(name))
 }

@@ -1,14 +1,14 @@
-//! The verbs of capabilities: words that a model would guess, from paths and operation ids.
-//! Invariant: a verb is a name that the language leaves free. Of several operations of one entity with the same verb, the first
-//! gets it.
+//! The verbs of capabilities: method names that a model would guess, made from paths and operation ids.
+//! Invariant: a verb is not a reserved word of the plasm language. Of several operations of one entity with the same verb, the
+//! first keeps the plain verb.
 
 use super::{Endpoint, Mapper};
 use crate::api::path::{OperationPath, PathStep, is_root_word};
 use crate::names;
 use crate::spec::{Operation, Verb};
 
-/// Words that start the name of an operation.
-const VERBS: [&str; 96] = [
+/// Words that are recognised as the verb at the start of an operation's name.
+const VERB_WORDS: [&str; 96] = [
     "get",
     "list",
     "create",
@@ -107,10 +107,10 @@ const VERBS: [&str; 96] = [
     "clear",
 ];
 
-/// Returns whether a `POST` only reads, by the words of its path and its id.
+/// Returns whether a `POST` only reads, judged by the words of its path and its operation id.
 pub fn is_read_by_post(op: &Operation<'_>, path: &OperationPath) -> bool {
     let path_words = names::words(path.last_word());
-    let path_reads = !path.ends_in_hole()
+    let path_reads = !path.ends_in_placeholder()
         && (path_words.first().is_some_and(|word| {
             matches!(
                 word.as_str(),
@@ -125,31 +125,31 @@ pub fn is_read_by_post(op: &Operation<'_>, path: &OperationPath) -> bool {
 }
 
 impl<'a> Mapper<'_, 'a> {
-    /// Returns the verb of a second way to read one row: `latest`, `by_tag`, `me`.
+    /// Returns the verb of a further read of one row: `latest`, `by_tag`, `me`.
     pub(super) fn lookup_verb(&self, endpoint: usize, entity: usize) -> String {
         let Endpoint { path, scope_names, .. } = &self.endpoints[endpoint];
         let entity = &self.entities[entity];
-        let entity_name = names::snake(&entity.name);
+        let entity_name = names::snake_case(&entity.name);
         let verb = match path.steps.last() {
-            Some(PathStep::Hole(hole)) => {
-                let name = scope_names.get(*hole).map(String::as_str).unwrap_or("key");
+            Some(PathStep::Placeholder(placeholder)) => {
+                let name = scope_names.get(*placeholder).map(String::as_str).unwrap_or("key");
                 let is_key = entity.key.iter().any(|part| part.name == name);
-                let owner = names::singular(&names::snake(path.word_before(*hole)));
+                let owner = names::singular(&names::snake_case(path.word_before(*placeholder)));
                 if is_key || owner != entity_name { format!("of_{owner}") } else { format!("by_{name}") }
             }
-            Some(PathStep::Word(word)) => names::snake(word),
+            Some(PathStep::Word(word)) => names::snake_case(word),
             None => "read".to_owned(),
         };
         if verb.is_empty() || names::singular(&verb) == entity_name { "read".to_owned() } else { verb }
     }
 
-    /// Returns the verb of a write that is no plain create, update or delete.
+    /// Returns the verb of a write with the kind action.
     pub(super) fn action_verb(&self, endpoint: usize, entity: usize) -> String {
         let Endpoint { op, path, .. } = &self.endpoints[endpoint];
         let entity_words = names::words(&self.entities[entity].name);
         let path_words = names::words(path.last_word());
-        let ends_in_word = !path.ends_in_hole();
-        let is_verb = |word: &String| VERBS.contains(&word.as_str());
+        let ends_in_word = !path.ends_in_placeholder();
+        let is_verb = |word: &String| VERB_WORDS.contains(&word.as_str());
         if ends_in_word && path_words.first().is_some_and(is_verb) && op.verb != Verb::Delete {
             return verb_of_words(&path_words, &entity_words);
         }
@@ -164,7 +164,7 @@ impl<'a> Mapper<'_, 'a> {
         let verb = match op.verb {
             Verb::Delete => Some("remove"),
             Verb::Put | Verb::Patch => Some("set"),
-            // `POST /tickets/{id}/close` is named by its word alone.
+            // The last word of `POST /tickets/{id}/close` is itself the verb.
             _ if ends_in_word && !path_words.last().is_some_and(|word| names::is_plural(word)) => None,
             _ => Some("add"),
         };
@@ -173,42 +173,42 @@ impl<'a> Mapper<'_, 'a> {
         verb_of_words(&words, &entity_words)
     }
 
-    /// Returns the verb, or where the entity has it already, the verb with a word of the path or a number; and marks it as taken.
+    /// Reserves a method name for the verb. If the entity already uses the verb, a path word or a number is appended.
     pub(super) fn free_verb(&mut self, entity: usize, verb: &str, endpoint: usize) -> String {
         let known = &self.entities[entity];
-        let mut method = names::method(verb);
+        let mut method = names::method_name(verb);
         if known.methods.contains(&method) {
-            let entity_name = names::snake(&known.name);
+            let entity_name = names::snake_case(&known.name);
             let path_words = self.endpoints[endpoint].path.words().rev().filter(|word| !is_root_word(word));
             let scopes = path_words
-                .map(|word| names::singular(&names::snake(word)))
+                .map(|word| names::singular(&names::snake_case(word)))
                 .filter(|word| *word != entity_name && !verb.contains(word.as_str()));
-            let mut longer = scopes.take(2).map(|scope| names::method(&format!("{verb}_{scope}")));
+            let mut longer = scopes.take(2).map(|scope| names::method_name(&format!("{verb}_{scope}")));
             if let Some(free) = longer.find(|longer| !known.methods.contains(longer)) {
                 method = free;
             }
         }
-        names::unique(&mut self.entities[entity].methods, method)
+        names::reserve_unique(&mut self.entities[entity].methods, method)
     }
 }
 
-/// Returns the words of an operation's id from its verb on: `issues/add-labels` has `add`, `labels`.
+/// Returns the words of an operation id from the first verb on: `issues/add-labels` has `add`, `labels`.
 fn words_from_verb(id: &str) -> Vec<String> {
     let mut words = names::words(id);
-    match words.iter().position(|word| VERBS.contains(&word.as_str())) {
+    match words.iter().position(|word| VERB_WORDS.contains(&word.as_str())) {
         Some(at) => words.split_off(at),
         None => Vec::new(),
     }
 }
 
-/// Joins the words to a verb, without those of the entity and those that only say how a row is found.
+/// Joins words to a verb of at most four words. Words of the entity's name and filler words are left out.
 fn verb_of_words(words: &[String], entity_words: &[String]) -> String {
     let noise =
         ["a", "an", "the", "for", "by", "id", "of", "in", "to", "from", "with", "api", "v1", "v2", "authenticated"];
     let is_telling = |word: &String| !entity_words.contains(&names::singular(word)) && !noise.contains(&word.as_str());
     let mut out: Vec<&str> = Vec::new();
     for (at, word) in words.iter().enumerate() {
-        // The first word is the verb itself.
+        // The first word is the verb itself and is always kept.
         if at == 0 || is_telling(word) {
             out.push(word);
         }

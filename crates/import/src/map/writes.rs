@@ -1,6 +1,6 @@
-//! Writes: creates, updates, deletes, and actions on a row or on the API as a whole.
-//! Invariant: a write belongs to the entity that its path leads through, else to the nearest one. Its answer is read only if it
-//! holds a row of a known or a new entity.
+//! The mapping of writes: creates, updates, deletes, and actions on a row or on the whole API.
+//! Invariant: a write belongs to the entity whose path contains it, else to the nearest entity. Its answer is read only if it
+//! contains a row of an entity.
 
 use catalog::Kind;
 use serde_json::Value;
@@ -13,16 +13,16 @@ use crate::api::path::is_root_word;
 use crate::names;
 use crate::spec::Verb;
 
-/// How the path of a write lies to an entity.
+/// The relation of a write's path to the home of its entity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PathRelation {
-    /// The path of one row.
+    /// The path is the entity's home: it addresses one row.
     Row,
-    /// The path of all rows.
+    /// The path addresses all rows: it is the home without the last placeholder.
     Collection,
-    /// A path below that of one row.
+    /// The path continues below the entity's home.
     BelowRow,
-    /// Another path.
+    /// The path has another relation to the entity, such as the same tag.
     Near,
 }
 
@@ -32,10 +32,10 @@ impl<'a> Mapper<'_, 'a> {
         writes.sort_by_key(|at| {
             let Endpoint { op, path, .. } = &self.endpoints[*at];
             let path_key = path.keys.join("/");
-            // Writes at an entity's own path come first, so that they get the plain names.
-            let is_at_home =
-                self.by_home.contains_key(&path_key) || self.by_home.contains_key(&format!("{path_key}/{{}}"));
-            // If there is a patch and a put, `update` is the one that changes a part of a row.
+            // Writes at an entity's home or collection are mapped first, so that they get the plain verbs.
+            let is_at_home = self.entity_by_home.contains_key(&path_key)
+                || self.entity_by_home.contains_key(&format!("{path_key}/{{}}"));
+            // If both PATCH and PUT exist, PATCH becomes `update`, because it can change a part of a row.
             let rank = match op.verb {
                 Verb::Patch => 0,
                 Verb::Post => 2,
@@ -52,15 +52,15 @@ impl<'a> Mapper<'_, 'a> {
         let (entity, relation) =
             self.owner(endpoint).unwrap_or_else(|| (self.entity_of_answer(endpoint), PathRelation::Near));
         let (kind, verb) = self.kind_and_verb(endpoint, entity, relation);
-        let mut holes = self.endpoints[endpoint].scope_names.clone();
+        let mut placeholders = self.endpoints[endpoint].scope_names.clone();
         let leads_to_row = matches!(relation, PathRelation::Row | PathRelation::BelowRow);
-        let on_row = leads_to_row && self.name_holes_after_key(entity, &mut holes);
+        let on_row = leads_to_row && self.name_placeholders_after_key(entity, &mut placeholders);
         if kind != Kind::Action && leads_to_row && !on_row {
-            // Without the whole key in the path, a row cannot be updated or deleted.
+            // The path does not contain the whole key, so the write cannot be an update or delete of a row.
             let verb = self.action_verb(endpoint, entity);
-            return self.add_write(PlannedCapability::new(endpoint, entity, Kind::Action, &verb, holes));
+            return self.add_write(PlannedCapability::new(endpoint, entity, Kind::Action, &verb, placeholders));
         }
-        let mut plan = PlannedCapability::new(endpoint, entity, kind, &verb, holes);
+        let mut plan = PlannedCapability::new(endpoint, entity, kind, &verb, placeholders);
         plan.on_row = on_row;
         self.add_write(plan);
     }
@@ -83,7 +83,7 @@ impl<'a> Mapper<'_, 'a> {
             (PathRelation::Collection, Verb::Post) if is_free("create") && self.creates(endpoint, entity) => {
                 (Kind::Create, "create")
             }
-            // `conversations.create` is near the list, and answers with the new row.
+            // `conversations.create` is not at the collection's path, but its answer is the new row.
             (PathRelation::Near, Verb::Post) if is_free("create") && self.is_named_create(endpoint, entity) => {
                 (Kind::Create, "create")
             }
@@ -96,36 +96,37 @@ impl<'a> Mapper<'_, 'a> {
         (kind, verb.to_owned())
     }
 
-    /// Puts the names of the key's parts into the holes that lead to the row. Returns false where a part has no hole.
-    fn name_holes_after_key(&self, entity: usize, holes: &mut [String]) -> bool {
+    /// Renames the placeholders of the entity's home to the names of the key parts. Returns false if a key part has no
+    /// placeholder.
+    fn name_placeholders_after_key(&self, entity: usize, placeholders: &mut [String]) -> bool {
         let entity = &self.entities[entity];
-        let count = entity.home_holes();
-        if count != entity.key.len() || count == 0 || holes.len() < count {
+        let count = entity.count_home_placeholders();
+        if count != entity.key.len() || count == 0 || placeholders.len() < count {
             return false;
         }
-        for (hole, part) in holes.iter_mut().zip(&entity.key) {
-            part.name.clone_into(hole);
+        for (placeholder, part) in placeholders.iter_mut().zip(&entity.key) {
+            part.name.clone_into(placeholder);
         }
-        // Another hole of the same name would be filled from the key too.
-        for hole in holes.iter_mut().skip(count) {
-            if entity.key.iter().any(|part| part.name == *hole) {
-                hole.push_str("_2");
+        // A further placeholder with the name of a key part would also be filled from the key, so it is renamed.
+        for placeholder in placeholders.iter_mut().skip(count) {
+            if entity.key.iter().any(|part| part.name == *placeholder) {
+                placeholder.push_str("_2");
             }
         }
         true
     }
 
-    /// Returns the entity that the path leads to or through, else the nearest one.
+    /// Returns the entity whose path is a prefix of the write's path, else the nearest entity.
     fn owner(&self, endpoint: usize) -> Option<(usize, PathRelation)> {
         let Endpoint { path, op, .. } = &self.endpoints[endpoint];
         let path_key = path.keys.join("/");
-        if let Some(entity) = self.by_home.get(&path_key) {
+        if let Some(entity) = self.entity_by_home.get(&path_key) {
             return Some((*entity, PathRelation::Row));
         }
-        if let Some(entity) = self.by_home.get(&format!("{path_key}/{{}}")) {
+        if let Some(entity) = self.entity_by_home.get(&format!("{path_key}/{{}}")) {
             return Some((*entity, PathRelation::Collection));
         }
-        if let Some(entity) = self.by_list.get(&path_key)
+        if let Some(entity) = self.entity_by_list_path.get(&path_key)
             && op.verb == Verb::Post
             && self.creates(endpoint, *entity)
         {
@@ -133,13 +134,17 @@ impl<'a> Mapper<'_, 'a> {
         }
         for end in (1..path.keys.len()).rev() {
             let outer_key = path.keys[..end].join("/");
-            if let Some(entity) = self.by_home.get(&outer_key) {
-                // A home without holes is a single thing, which has no key to fill a request with.
-                let is_single = self.entities[*entity].home.is_some() && self.entities[*entity].home_holes() == 0;
+            if let Some(entity) = self.entity_by_home.get(&outer_key) {
+                // An entity with a home without placeholders is a singleton. It has no key that could fill the request.
+                let is_single =
+                    self.entities[*entity].home.is_some() && self.entities[*entity].count_home_placeholders() == 0;
                 let relation = if is_single { PathRelation::Near } else { PathRelation::BelowRow };
                 return Some((*entity, relation));
             }
-            let below = self.by_list.get(&outer_key).or_else(|| self.by_home.get(&format!("{outer_key}/{{}}")));
+            let below = self
+                .entity_by_list_path
+                .get(&outer_key)
+                .or_else(|| self.entity_by_home.get(&format!("{outer_key}/{{}}")));
             if let Some(entity) = below {
                 return Some((*entity, PathRelation::Near));
             }
@@ -147,11 +152,11 @@ impl<'a> Mapper<'_, 'a> {
         self.nearest_entity(endpoint).map(|entity| (entity, PathRelation::Near))
     }
 
-    /// Returns the entity of the same tag, else the one whose home shares most of the path.
+    /// Returns the first entity with the same tag, else the entity whose home shares the longest path prefix.
     fn nearest_entity(&self, endpoint: usize) -> Option<usize> {
         let Endpoint { op, path, .. } = &self.endpoints[endpoint];
         let tag = op.tags.first().copied().unwrap_or_default();
-        if let Some(entity) = self.by_tag.get(tag) {
+        if let Some(entity) = self.entity_by_tag.get(tag) {
             return Some(*entity);
         }
         let shared_words = |entity: &MappedEntity<'a>| {
@@ -167,7 +172,7 @@ impl<'a> Mapper<'_, 'a> {
         (shared_words(entity) > 0).then_some(nearest)
     }
 
-    /// Adds an entity for a write that belongs to no other: one of its answer's rows, else one that groups the writes of a tag.
+    /// Adds an entity for a write without an owner: an entity of the answer's rows, else an entity for all writes of the tag.
     fn entity_of_answer(&mut self, endpoint: usize) -> usize {
         let Endpoint { op, answer, .. } = &self.endpoints[endpoint];
         if let AnswerShape::One { schema, .. } = &answer.shape {
@@ -186,7 +191,7 @@ impl<'a> Mapper<'_, 'a> {
         self.add_entity(endpoint, name, None, vec![KeyPart::answer_date()])
     }
 
-    /// Returns whether the answer is a row of the entity, or does not say what it is.
+    /// Returns whether the answer may be a row of the entity: its schema is a row schema of the entity or has no name.
     fn may_answer_with(&self, endpoint: usize, entity: usize) -> bool {
         match &self.endpoints[endpoint].answer.shape {
             AnswerShape::One { schema, .. } => {
@@ -204,8 +209,8 @@ impl<'a> Mapper<'_, 'a> {
         first_word == "create" && self.entities[entity].schema_names.contains(&self.schema_name(schema))
     }
 
-    /// Returns the kind that a method such as `chat.postMessage` or `chat.delete` has by its name. Such APIs use `POST` for all
-    /// writes, so nothing else says the kind.
+    /// Returns the kind of a method such as `chat.postMessage`, judged by its name. APIs of this style use `POST` for all
+    /// writes, so only the name shows the kind.
     fn kind_of_method_name(&self, endpoint: usize) -> Option<Kind> {
         let Endpoint { path, op, .. } = &self.endpoints[endpoint];
         let last_segment = op.path.rsplit('/').next()?;
@@ -222,7 +227,7 @@ impl<'a> Mapper<'_, 'a> {
         }
     }
 
-    /// Returns whether a `POST` to a collection creates a row, by the words of its id and its answer.
+    /// Returns whether a `POST` to a collection creates a row, judged by the words of its operation id and by its answer.
     fn creates(&self, endpoint: usize, entity: usize) -> bool {
         let id = self.endpoints[endpoint].op.id;
         let words = names::words(id);
@@ -232,7 +237,7 @@ impl<'a> Mapper<'_, 'a> {
         id.is_empty() || is_create || (!is_other && self.may_answer_with(endpoint, entity))
     }
 
-    /// Decides what the capability reads from its answer.
+    /// Sets the entity and the row path of the answer, or marks the answer as ignored.
     fn plan_answer(&mut self, plan: &mut PlannedCapability) {
         let shape = self.endpoints[plan.endpoint].answer.shape.clone();
         if let AnswerShape::One { path, schema } = shape
@@ -246,7 +251,7 @@ impl<'a> Mapper<'_, 'a> {
         }
     }
 
-    /// Returns the entity of the answer's row. A new one is made for a row that no entity has.
+    /// Returns the entity of the answer's row. If no known entity has such rows, a new entity is added.
     fn answered_entity(&mut self, plan: &PlannedCapability, row: &'a Value) -> Option<usize> {
         if plan.kind == Kind::Delete {
             return None;
@@ -254,7 +259,7 @@ impl<'a> Mapper<'_, 'a> {
         let fits = |entity: usize| {
             let known = &self.entities[entity];
             let is_in_request =
-                |part: &KeyPart| (plan.on_row && entity == plan.entity) || plan.holes.contains(&part.name);
+                |part: &KeyPart| (plan.on_row && entity == plan.entity) || plan.placeholder_names.contains(&part.name);
             known.extra_fields.is_empty() && known.key.iter().all(|part| is_in_request(part) || self.row_has(row, part))
         };
         let schema_name = self.schema_name(row);
@@ -264,7 +269,7 @@ impl<'a> Mapper<'_, 'a> {
         if has_own_rows && fits(plan.entity) {
             return Some(plan.entity);
         }
-        let mut with_rows = self.by_schema_name.get(&schema_name).into_iter().flatten().copied();
+        let mut with_rows = self.entities_by_schema_name.get(&schema_name).into_iter().flatten().copied();
         if let Some(entity) = with_rows.find(|entity| fits(*entity)) {
             return Some(entity);
         }
@@ -279,7 +284,7 @@ impl<'a> Mapper<'_, 'a> {
         self.add_result_entity(plan, row)
     }
 
-    /// Returns whether a row has at least half of its properties in common with the entity's rows.
+    /// Returns whether the entity's rows have at least half of the properties of this row.
     pub(super) fn shares_most_properties(&self, entity: usize, row: &'a Value) -> bool {
         let Some(known) = self.entities[entity].row_schemas.first() else { return false };
         let known = self.reader.object(known);
@@ -288,12 +293,12 @@ impl<'a> Mapper<'_, 'a> {
         shared * 2 >= new.props.len().max(1)
     }
 
-    /// Adds an entity for the answer of a write, where that is more than a word of success.
+    /// Adds an entity for the answer of a write. Returns `None` if the answer only has status properties such as `ok`.
     fn add_result_entity(&mut self, plan: &PlannedCapability, row: &'a Value) -> Option<usize> {
         let status_words =
             ["ok", "success", "message", "status", "error", "code", "errors", "result", "detail", "msg", "warnings"];
         let object = self.reader.object(row);
-        if object.props.keys().all(|name| status_words.contains(&names::snake(name).as_str())) {
+        if object.props.keys().all(|name| status_words.contains(&names::snake_case(name).as_str())) {
             return None;
         }
         let schema_name = self.schema_name(row);

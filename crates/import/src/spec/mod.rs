@@ -1,5 +1,5 @@
-//! A specification as a document: OpenAPI 3.0 and 3.1 or Swagger 2.0, in JSON or YAML, with its references.
-//! Invariant: references are followed on demand and never inlined. A cyclic, dangling or remote one leads to `Null`.
+//! The document of a specification (OpenAPI 3.0, 3.1 or Swagger 2.0, in JSON or YAML) and the resolution of its references.
+//! Invariant: references are followed on demand and never inlined. A cyclic, dangling or remote reference resolves to `Null`.
 
 mod operation;
 mod schema;
@@ -14,26 +14,26 @@ pub use schema::{Object, Prop, Scalar, SchemaReader};
 
 use crate::ImportError;
 
-/// The size of a file. The largest known specification has 47 MB.
-const MAX_BYTES: usize = 256 * 1024 * 1024;
+/// The maximum size of a specification in bytes. The largest known one has 47 MB.
+const MAX_FILE_BYTES: usize = 256 * 1024 * 1024;
 
-/// The length of a chain of references to references; a real one has two or three.
-const MAX_HOPS: usize = 16;
+/// The maximum length of a chain of references to references. Real chains have two or three links.
+const MAX_REFERENCE_HOPS: usize = 16;
 
-/// The number of remote references that are remembered, so that a file full of them does not fill the memory.
-const MAX_REMOTE: usize = 10_000;
+/// The maximum number of remote references that are stored for the report. It bounds the memory for a hostile file.
+const MAX_REMOTE_REFERENCES: usize = 10_000;
 
 pub struct Spec {
     root: Value,
-    /// Whether this is Swagger 2.0, which puts many things elsewhere than OpenAPI.
+    /// Whether the document is Swagger 2.0, which uses other keys than OpenAPI 3 for many parts.
     pub is_swagger: bool,
-    /// References that lead out of the file. They are not followed, and the report says how many there are.
+    /// The different references to other files. They are not followed; the report contains their number.
     remote: RefCell<HashSet<String>>,
 }
 
 impl Spec {
     pub fn parse(bytes: &[u8]) -> Result<Self, ImportError> {
-        let root = document(bytes)?;
+        let root = parse_document(bytes)?;
         let version = |key: &str| match root.get(key) {
             Some(Value::String(text)) => text.clone(),
             Some(Value::Number(number)) => number.to_string(),
@@ -50,19 +50,19 @@ impl Spec {
         &self.root
     }
 
-    /// Returns how many different remote references were met so far.
+    /// Returns the number of different remote references that were found so far.
     pub fn remote_references(&self) -> usize {
         self.remote.borrow().len()
     }
 
-    /// Follows `$ref`s and returns the value that they lead to; `Null` where they lead nowhere.
+    /// Follows `$ref`s and returns the value at their end; `Null` if a reference cannot be resolved.
     pub fn follow<'a>(&'a self, value: &'a Value) -> &'a Value {
         let mut at = value;
-        for _ in 0..MAX_HOPS {
+        for _ in 0..MAX_REFERENCE_HOPS {
             let Some(reference) = at.get("$ref").and_then(Value::as_str) else { return at };
             let Some(pointer) = reference.strip_prefix('#') else {
                 let mut remote = self.remote.borrow_mut();
-                if remote.len() < MAX_REMOTE {
+                if remote.len() < MAX_REMOTE_REFERENCES {
                     remote.insert(reference.to_owned());
                 }
                 return &Value::Null;
@@ -75,9 +75,9 @@ impl Spec {
         &Value::Null
     }
 
-    /// Returns the value at a JSON pointer, which may be percent-encoded as part of a URI.
+    /// Returns the value at a JSON pointer. The pointer may be percent-encoded, because a `$ref` is a URI.
     fn resolve(&self, pointer: &str) -> Option<&Value> {
-        // `Value::pointer` copies each name twice for its escapes, which hardly any reference has.
+        // `Value::pointer` copies each name twice to replace escapes. Few references contain escapes, so the others skip it.
         let target =
             if pointer.contains('~') { self.root.pointer(pointer) } else { resolve_unescaped(&self.root, pointer) };
         if target.is_some() || !pointer.contains('%') {
@@ -87,18 +87,18 @@ impl Spec {
         self.root.pointer(&decoded)
     }
 
-    /// Returns the map of the document at this path of names.
+    /// Returns the object at this path of keys; `None` if there is none.
     pub fn map(&self, path: &[&str]) -> Option<&Map<String, Value>> {
         path.iter().try_fold(&self.root, |at, name| at.get(name))?.as_object()
     }
 
-    /// Returns the text of the document at this path of names; empty where there is none.
+    /// Returns the text at this path of keys, or an empty text if there is none.
     pub fn text(&self, path: &[&str]) -> &str {
         path.iter().try_fold(&self.root, |at, name| at.get(name)).and_then(Value::as_str).unwrap_or_default()
     }
 }
 
-/// Returns the value at a JSON pointer that has no escapes.
+/// Returns the value at a JSON pointer without escapes.
 fn resolve_unescaped<'v>(root: &'v Value, pointer: &str) -> Option<&'v Value> {
     let names = match pointer.split_once('/') {
         None if pointer.is_empty() => return Some(root),
@@ -113,26 +113,26 @@ fn resolve_unescaped<'v>(root: &'v Value, pointer: &str) -> Option<&'v Value> {
 }
 
 /// Parses JSON or YAML to one value.
-pub fn document(bytes: &[u8]) -> Result<Value, ImportError> {
-    if bytes.len() > MAX_BYTES {
-        return Err(ImportError::TooLarge { found: bytes.len(), most: MAX_BYTES });
+pub fn parse_document(bytes: &[u8]) -> Result<Value, ImportError> {
+    if bytes.len() > MAX_FILE_BYTES {
+        return Err(ImportError::TooLarge { found: bytes.len(), most: MAX_FILE_BYTES });
     }
     let text = std::str::from_utf8(bytes).map_err(|_| ImportError::NotText)?;
     let text = text.trim_start_matches('\u{feff}');
     if text.trim_start().starts_with(['{', '[']) {
         match serde_json::from_str(text) {
             Ok(value) => return Ok(value),
-            // YAML in flow style begins with a bracket too. It is no JSON, whose parser stops at the first plain word.
+            // A YAML document in flow style also starts with a bracket. The JSON parser refuses it at the first unquoted word.
             Err(error) if error.is_syntax() && text.len() < 1 << 20 => {
-                return yaml(text).map_err(|_| ImportError::NotJson(error.to_string()));
+                return parse_yaml(text).map_err(|_| ImportError::NotJson(error.to_string()));
             }
             Err(error) => return Err(ImportError::NotJson(error.to_string())),
         }
     }
-    yaml(text)
+    parse_yaml(text)
 }
 
-fn yaml(text: &str) -> Result<Value, ImportError> {
+fn parse_yaml(text: &str) -> Result<Value, ImportError> {
     let options = serde_saphyr::options! {
         with_snippet: false,
         budget: serde_saphyr::budget! { max_events: 20_000_000, max_nodes: 10_000_000, max_documents: 1, max_depth: 120 },

@@ -1,13 +1,13 @@
-//! One operation, the same for Swagger 2.0 and OpenAPI 3: its parameters, its body and its answer.
-//! Invariant: nothing here fails. A part that has the wrong type counts as missing.
+//! Operations in one form for Swagger 2.0 and OpenAPI 3: parameters, body and answer.
+//! Invariant: reading an operation never fails. A part of the wrong type is handled as missing.
 
 use serde_json::{Map, Value};
 
 use super::Spec;
 
-const NO_BODY: &str = "it answers with no body";
+const NO_BODY_REASON: &str = "it answers with no body";
 
-/// The method of an operation.
+/// The HTTP method of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
     Get,
@@ -15,11 +15,11 @@ pub enum Verb {
     Put,
     Patch,
     Delete,
-    /// A method that no catalog can call: HEAD, OPTIONS or TRACE.
+    /// A method that a catalog cannot call: HEAD, OPTIONS or TRACE.
     Other(&'static str),
 }
 
-/// The part of a request that carries a parameter.
+/// The part of a request that contains a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ParamLocation {
     Path,
@@ -28,22 +28,22 @@ pub enum ParamLocation {
     Cookie,
 }
 
-/// A parameter outside of the body.
+/// A parameter outside of the request body.
 #[derive(Debug, Clone)]
 pub struct Param<'a> {
     pub name: &'a str,
     pub location: ParamLocation,
     pub required: bool,
     pub schema: &'a Value,
-    /// How several values travel: `form`, `deepObject`, … or Swagger 2.0's `csv`, `multi`, …
+    /// The encoding of several values: `form`, `deepObject`, … or Swagger 2.0's `csv`, `multi`, …
     pub style: &'a str,
-    /// Whether each of several values is a pair of its own.
+    /// Whether each of several values is sent as a separate pair: `tag=a&tag=b`.
     pub explode: bool,
     pub description: &'a str,
     pub deprecated: bool,
 }
 
-/// A field of a form.
+/// A field of a form body.
 #[derive(Debug, Clone, Copy)]
 pub struct FormField<'a> {
     pub name: &'a str,
@@ -54,30 +54,37 @@ pub struct FormField<'a> {
 #[derive(Debug, Clone)]
 pub enum RequestBody<'a> {
     None,
-    /// A body of this media type.
+    /// A body with a media type and a schema.
     Content {
         media: &'a str,
         schema: &'a Value,
         required: bool,
     },
-    /// Swagger 2.0's fields of a form. A form of OpenAPI 3 is a content.
+    /// The form fields of Swagger 2.0. A form of OpenAPI 3 is a `Content` instead.
     Form {
         multipart: bool,
         fields: Vec<FormField<'a>>,
     },
 }
 
-/// The answer to a call that succeeds.
+/// The declared body of a successful answer.
 #[derive(Debug, Clone, Copy)]
 pub enum DeclaredAnswer<'a> {
     /// JSON of this schema.
     Json(&'a Value),
-    /// The specification does not say what the answer holds.
+    /// The specification declares no schema for the answer.
     Undeclared,
-    /// A media type that is not JSON.
+    /// The answer has this media type, which is not JSON.
     NotJson(&'a str),
-    /// No body; the reason for the report.
+    /// The answer has no body. The text is the reason that the report shows.
     Empty(&'a str),
+}
+
+/// The answer of an operation with what its response headers declare.
+struct DeclaredResponse<'a> {
+    answer: DeclaredAnswer<'a>,
+    /// Whether the response declares a `Link` header, which can carry the URL of the next page.
+    has_link_header: bool,
 }
 
 /// An operation as the specification declares it.
@@ -95,9 +102,9 @@ pub struct Operation<'a> {
     pub answer: DeclaredAnswer<'a>,
     /// Whether the answer has a `Link` header.
     pub has_link_header: bool,
-    /// The `servers` of the operation itself, or of its path.
+    /// The `servers` of the operation, or else of its path. `None` means the servers of the specification.
     pub servers: Option<&'a Value>,
-    /// The `security` of the operation itself. Without it, that of the specification counts.
+    /// The `security` of the operation. `None` means the `security` of the specification.
     pub security: Option<&'a Value>,
 }
 
@@ -129,7 +136,7 @@ impl Verb {
 }
 
 impl Operation<'_> {
-    /// Returns the method and path, as the report names an operation: `GET /tickets/{number}`.
+    /// Returns the label of the operation in reports: `GET /tickets/{number}`.
     pub fn label(&self) -> String {
         let path: String = self.path.chars().take(200).collect();
         format!("{} {path}", self.verb.word())
@@ -152,16 +159,16 @@ impl Spec {
             for (word, operation) in item.as_object().into_iter().flatten() {
                 let Some(verb) = Verb::parse(word) else { continue };
                 if operation.is_object() {
-                    out.push(self.operation(path, verb, item, operation));
+                    out.push(self.read_operation(path, verb, item, operation));
                 }
             }
         }
         out
     }
 
-    fn operation<'a>(&'a self, path: &'a str, verb: Verb, item: &'a Value, operation: &'a Value) -> Operation<'a> {
+    fn read_operation<'a>(&'a self, path: &'a str, verb: Verb, item: &'a Value, operation: &'a Value) -> Operation<'a> {
         let declared = self.declared_params(item, operation);
-        let (answer, has_link_header) = self.answer(operation);
+        let DeclaredResponse { answer, has_link_header } = self.read_response(operation);
         Operation {
             path,
             verb,
@@ -170,8 +177,8 @@ impl Spec {
             description: text(operation, "description"),
             tags: list(operation, "tags").filter_map(Value::as_str).collect(),
             deprecated: operation.get("deprecated").and_then(Value::as_bool).unwrap_or(false),
-            params: declared.iter().filter_map(|param| self.param(param)).collect(),
-            body: self.body(operation, &declared),
+            params: declared.iter().filter_map(|param| self.read_param(param)).collect(),
+            body: self.read_body(operation, &declared),
             answer,
             has_link_header,
             servers: operation.get("servers").or_else(|| item.get("servers")),
@@ -179,7 +186,8 @@ impl Spec {
         }
     }
 
-    /// Returns the operation's own parameters, and those of its path that it does not declare again.
+    /// Returns the operation's parameters and the parameters of its path item. An operation's parameter replaces the path
+    /// item's parameter of the same name and place.
     fn declared_params<'a>(&'a self, item: &'a Value, operation: &'a Value) -> Vec<&'a Value> {
         let mut out: Vec<&Value> = list(operation, "parameters").map(|p| self.follow(p)).collect();
         for param in list(item, "parameters").map(|p| self.follow(p)) {
@@ -191,7 +199,7 @@ impl Spec {
         out
     }
 
-    fn param<'a>(&'a self, param: &'a Value) -> Option<Param<'a>> {
+    fn read_param<'a>(&'a self, param: &'a Value) -> Option<Param<'a>> {
         let location = match text(param, "in") {
             "path" => ParamLocation::Path,
             "query" => ParamLocation::Query,
@@ -204,7 +212,7 @@ impl Spec {
         let schema = match (param.get("schema"), content) {
             (Some(schema), _) => schema,
             (None, Some(content)) => content.get("schema").unwrap_or(&Value::Null),
-            // Swagger 2.0 declares the type beside the name.
+            // In Swagger 2.0 the keys of the schema are directly in the parameter.
             (None, None) => param,
         };
         let style = if self.is_swagger { text(param, "collectionFormat") } else { text(param, "style") };
@@ -213,7 +221,7 @@ impl Spec {
         Some(Param {
             name,
             location,
-            // A path without the value of a hole would be another path.
+            // A path parameter is always required: the path cannot be built without it.
             required: location == ParamLocation::Path
                 || param.get("required").and_then(Value::as_bool).unwrap_or(false),
             schema,
@@ -224,9 +232,9 @@ impl Spec {
         })
     }
 
-    fn body<'a>(&'a self, operation: &'a Value, declared: &[&'a Value]) -> RequestBody<'a> {
+    fn read_body<'a>(&'a self, operation: &'a Value, declared: &[&'a Value]) -> RequestBody<'a> {
         if self.is_swagger {
-            return self.swagger_body(operation, declared);
+            return self.read_swagger_body(operation, declared);
         }
         let Some(body) = operation.get("requestBody").map(|body| self.follow(body)) else { return RequestBody::None };
         let required = body.get("required").and_then(Value::as_bool).unwrap_or(false);
@@ -240,14 +248,15 @@ impl Spec {
         }
     }
 
-    /// Returns Swagger 2.0's `consumes` or `produces` of an operation, which may be said for the whole specification.
+    /// Returns the media types of `consumes` or `produces` (Swagger 2.0): those of the operation, else those of the
+    /// specification.
     fn media_types<'a>(&'a self, operation: &'a Value, key: &str) -> Vec<&'a str> {
         let own = operation.get(key).and_then(Value::as_array);
         let media_types = own.or_else(|| self.root().get(key).and_then(Value::as_array));
         media_types.into_iter().flatten().filter_map(Value::as_str).collect()
     }
 
-    fn swagger_body<'a>(&'a self, operation: &'a Value, declared: &[&'a Value]) -> RequestBody<'a> {
+    fn read_swagger_body<'a>(&'a self, operation: &'a Value, declared: &[&'a Value]) -> RequestBody<'a> {
         let consumes = self.media_types(operation, "consumes");
         if let Some(body) = declared.iter().find(|param| text(param, "in") == "body") {
             let media = consumes.iter().find(|media| is_json(media)).or(consumes.first()).copied();
@@ -274,37 +283,38 @@ impl Spec {
         RequestBody::Form { multipart, fields }
     }
 
-    /// Returns the answer of the first success that is JSON, else of the first success; and `true` if it has a `Link` header.
-    fn answer<'a>(&'a self, operation: &'a Value) -> (DeclaredAnswer<'a>, bool) {
+    /// Returns the first successful answer with JSON, else the first successful answer.
+    fn read_response<'a>(&'a self, operation: &'a Value) -> DeclaredResponse<'a> {
         let Some(responses) = operation.get("responses").and_then(Value::as_object) else {
-            return (DeclaredAnswer::Undeclared, false);
+            return DeclaredResponse { answer: DeclaredAnswer::Undeclared, has_link_header: false };
         };
         let mut codes: Vec<&String> = responses.keys().filter(|code| code.starts_with('2')).collect();
         codes.sort_unstable();
-        // `default` describes success only where no code does.
+        // `default` describes a success only if no code from 200 to 299 is declared.
         if codes.is_empty() {
             codes.extend(responses.keys().filter(|code| *code == "default"));
         }
-        let mut first: Option<(DeclaredAnswer<'a>, bool)> = None;
+        let mut first: Option<DeclaredResponse<'a>> = None;
         for code in codes {
             let Some(response) = responses.get(code).map(|response| self.follow(response)) else { continue };
             let headers = response.get("headers").and_then(Value::as_object);
-            let has_link = headers.is_some_and(|headers| headers.keys().any(|name| name.eq_ignore_ascii_case("link")));
-            let answer = self.content(operation, code, response);
-            if matches!(answer, DeclaredAnswer::Json(_)) {
-                return (answer, has_link);
+            let has_link_header =
+                headers.is_some_and(|headers| headers.keys().any(|name| name.eq_ignore_ascii_case("link")));
+            let response = DeclaredResponse { answer: self.read_content(operation, code, response), has_link_header };
+            if matches!(response.answer, DeclaredAnswer::Json(_)) {
+                return response;
             }
-            first.get_or_insert((answer, has_link));
+            first.get_or_insert(response);
         }
         let redirects = responses.keys().any(|code| code.starts_with('3'));
-        let reason = if redirects { "it answers with a redirect" } else { NO_BODY };
+        let reason = if redirects { "it answers with a redirect" } else { NO_BODY_REASON };
         let without_success =
             if responses.is_empty() { DeclaredAnswer::Undeclared } else { DeclaredAnswer::Empty(reason) };
-        first.unwrap_or((without_success, false))
+        first.unwrap_or(DeclaredResponse { answer: without_success, has_link_header: false })
     }
 
-    fn content<'a>(&'a self, operation: &'a Value, code: &str, response: &'a Value) -> DeclaredAnswer<'a> {
-        // These codes are often sent without a body, so a response without content means that there is none.
+    fn read_content<'a>(&'a self, operation: &'a Value, code: &str, response: &'a Value) -> DeclaredAnswer<'a> {
+        // Answers with these codes often have no body, so a response without declared content has none.
         let may_be_empty = matches!(code, "204" | "205" | "202" | "201");
         if self.is_swagger {
             let produces = self.media_types(operation, "produces");
@@ -314,12 +324,12 @@ impl Spec {
                     DeclaredAnswer::Json(schema)
                 }
                 Some(_) => DeclaredAnswer::NotJson(produces.first().copied().unwrap_or_default()),
-                None if may_be_empty => DeclaredAnswer::Empty(NO_BODY),
+                None if may_be_empty => DeclaredAnswer::Empty(NO_BODY_REASON),
                 None => DeclaredAnswer::Undeclared,
             };
         }
         let Some(content) = response.get("content").and_then(Value::as_object).filter(|c| !c.is_empty()) else {
-            return if may_be_empty { DeclaredAnswer::Empty(NO_BODY) } else { DeclaredAnswer::Undeclared };
+            return if may_be_empty { DeclaredAnswer::Empty(NO_BODY_REASON) } else { DeclaredAnswer::Undeclared };
         };
         match content.iter().find(|(media, _)| is_json(media)) {
             Some((_, value)) => match self.follow(value).get("schema") {
@@ -331,13 +341,13 @@ impl Spec {
     }
 }
 
-/// Returns whether a media type is JSON, or any type.
+/// Returns whether a media type is JSON or a wildcard.
 fn is_json(media: &str) -> bool {
     let essence = media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     essence.ends_with("json") || essence == "*/*" || essence == "application/*"
 }
 
-/// Returns the content that a catalog can send best.
+/// Returns the media type with the best support in catalogs: JSON, then forms, then anything else.
 fn preferred_content(content: &Map<String, Value>) -> Option<(&str, &Value)> {
     let rank = |media: &str| match media.split(';').next().unwrap_or_default().trim() {
         "application/json" => 0,

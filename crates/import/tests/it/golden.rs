@@ -1,4 +1,4 @@
-//! Golden drafts of small specifications: tests/import/NAME.yaml gives NAME.catalog.yaml.
+//! Golden tests: the import of each specification tests/import/NAME.yaml must equal NAME.catalog.yaml.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ fn import_file(path: &Path) -> Result<Import, ImportError> {
     }
 }
 
-/// Returns the draft, and below it the report as comments.
+/// Returns the draft's text, followed by the report as comments.
 fn draft_with_report(import: &Import) -> String {
     let report = &import.report;
     let mut out = import.text.clone();

@@ -1,4 +1,4 @@
-//! Hostile and broken specifications: each gives a draft that loads or an error that says why, without a panic and in bounded
+//! Tests with hostile and broken specifications: each import returns a valid draft or an error, without a panic and in bounded
 //! time.
 
 use std::time::{Duration, Instant};
@@ -135,7 +135,7 @@ fn no_text_of_a_specification_becomes_yaml_syntax() {
     assert!(made.catalog.capability("evil").is_none(), "{}", made.text);
 }
 
-/// Returns arbitrary JSON that is often similar to parts of a specification.
+/// Returns a strategy for arbitrary JSON that often resembles parts of a specification.
 fn json_like_a_specification() -> impl Strategy<Value = Value> {
     let word = prop::sample::select(vec![
         "openapi",
@@ -203,7 +203,8 @@ fn json_like_a_specification() -> impl Strategy<Value = Value> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
-    /// Any JSON gives a draft or an error. A specification with any JSON in its parts gives a draft.
+    /// Any JSON is imported or refused without a panic. An OpenAPI document with arbitrary JSON in its parts is always
+    /// imported.
     #[test]
     fn any_json_gives_a_draft_or_an_error(
         root in json_like_a_specification(),

@@ -1,7 +1,7 @@
-//! Imports of specifications: golden drafts, hostile input, updates, and real APIs against catalogs that people wrote.
-//! All tests are modules of one binary, since each binary is linked and stored separately.
+//! Integration tests of the import: golden drafts, hostile input, updates, and real APIs compared with hand-written catalogs.
+//! All tests are modules of one binary, because each binary is linked and stored separately.
 
-// A failed expectation is the test's own failure, also in functions that tests share.
+// A panic in a shared test function fails the test that calls it, so these lints are allowed.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod golden;

@@ -1,5 +1,4 @@
-//! The report of an import: left out parameters, undeclared answers, and kinds that are taken from names alone.
-//! Invariant: every part of a specification that is left out is reported.
+//! Tests of the import report: parameters that are left out, undeclared answers, and kinds that are derived from method names.
 
 use catalog::{Catalog, Kind};
 use import::Options;
@@ -15,7 +14,7 @@ fn answers(schema: Value) -> Value {
     json!({"200": {"description": "", "content": {"application/json": {"schema": schema}}}})
 }
 
-/// Returns the kind of the capability that calls this path.
+/// Returns the kind of the capability that calls the path.
 fn kind(catalog: &Catalog, path: &str) -> Kind {
     let calls_path =
         |c: &&catalog::Capability| matches!(&c.transport, catalog::Transport::Http(h) if h.path.to_string() == path);

@@ -1,8 +1,8 @@
-//! Drafts of three APIs compared with the catalogs that people wrote for them: kinds, keys, entities, relations.
-//! The specifications are large and are fetched by `scripts/corpus.sh`, so the comparison runs only if TOKAMAK_SPECIFICATIONS
-//! names their folder.
+//! A comparison of drafts of three APIs with hand-written catalogs: kinds, keys, entities, relations.
+//! The specifications are large and are fetched by `scripts/corpus.sh`. The test runs only if the variable
+//! TOKAMAK_SPECIFICATIONS names their folder.
 
-// The scores are printed for a person.
+// The test prints scores for a person.
 #![allow(clippy::print_stdout)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,27 +11,27 @@ use std::path::{Path, PathBuf};
 use catalog::{Capability, Catalog, Kind, Transport, Via};
 use import::Options;
 
-/// Returns the operation of a capability without the names of its holes: `GET /repos/{}/{}`.
+/// Returns the method and path of a capability without placeholder names: `GET /repos/{}/{}`.
 fn operation(catalog: &Catalog, capability: &Capability) -> Option<String> {
     let Transport::Http(http) = &capability.transport else { return None };
     let path = format!("{}{}", catalog.base_path, http.path);
     let mut out = String::new();
-    let mut in_hole = false;
+    let mut in_placeholder = false;
     for c in path.chars() {
         match c {
             '{' => {
-                in_hole = true;
+                in_placeholder = true;
                 out.push_str("{}");
             }
-            '}' => in_hole = false,
-            c if !in_hole => out.push(c),
+            '}' => in_placeholder = false,
+            c if !in_placeholder => out.push(c),
             _ => {}
         }
     }
     Some(format!("{} {out}", http.method.as_str()))
 }
 
-/// Returns the capabilities of each operation.
+/// Returns the capabilities by the operation that they call.
 fn operations(catalog: &Catalog) -> BTreeMap<String, Vec<&Capability>> {
     let mut out: BTreeMap<String, Vec<&Capability>> = BTreeMap::new();
     for capability in catalog.capabilities.values() {
@@ -42,13 +42,13 @@ fn operations(catalog: &Catalog) -> BTreeMap<String, Vec<&Capability>> {
     out
 }
 
-/// The number of facts of a draft that the catalog of a person has too.
+/// The agreement of a draft with a hand-written catalog, in numbers of facts.
 #[derive(Default)]
 struct Score {
     right: usize,
-    /// All facts of the draft.
+    /// The number of facts in the draft.
     stated: usize,
-    /// All facts of the person's catalog.
+    /// The number of facts in the hand-written catalog.
     expected: usize,
 }
 
@@ -66,15 +66,15 @@ impl Score {
     }
 }
 
-/// Facts about the operations that both catalogs have, each as a line.
+/// Facts about the operations of a catalog, each as a line of text.
 struct Facts {
-    /// The kind of each operation.
+    /// Lines with the kind of each operation.
     kinds: BTreeSet<String>,
-    /// The number of parts of the key of each get.
+    /// Lines with the number of key parts of each get.
     keys: BTreeSet<String>,
-    /// Pairs of operations of one entity.
+    /// Lines with each pair of operations that belong to the same entity.
     pairs: BTreeSet<String>,
-    /// Gets and the lists that a relation leads to.
+    /// Lines with each get and each list that a relation of the entity calls.
     relations: BTreeSet<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Updates of an edited draft from a specification that has changed.
+//! Tests of updates: an edited draft is updated from a changed specification.
 
 use std::path::Path;
 

@@ -4,7 +4,7 @@
 //! - A step refers only to earlier steps. A run needs only the steps and never the text of the program.
 //! - A value is either known or refers to its source. Values are never built by concatenating texts.
 //! - Plans are stored, and their digests are compared. Both depend on the JSON names and on the field order of
-//! `StepKind`, so neither may change.
+//!   `StepKind`, so neither may change.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

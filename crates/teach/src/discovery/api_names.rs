@@ -1,25 +1,26 @@
-//! The APIs that an intent names, by id, alias or title.
-//! Invariant: a name counts only as whole words, and only the longest name at its position: `demo store` does not name `demo`.
+//! The search for names of APIs (id, alias or title) in an intent.
+//! Invariant: a name matches only whole words, and of several names at one position only the longest matches: `demo store` is
+//! not the API `demo`.
 
 use catalog::Catalog;
 
-/// The strength of an API whose name only begins with the name in the text: `Hacker News` of `Hacker News search`.
-const FAMILY: f32 = 0.6;
-/// The largest number of words in a name.
-const LONGEST: usize = 5;
+/// The strength of a match with only the first words of an API's name: the text `Hacker News` for the API `Hacker News search`.
+const FIRST_WORDS_STRENGTH: f32 = 0.6;
+/// The largest number of words in a name that is searched for.
+const MAX_WORDS_PER_NAME: usize = 5;
 
 /// One of the names of a catalog, in lower case.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ApiName {
-    /// The words without spaces, because a text may write a name in one word or in several.
-    together: String,
+    /// The words joined without spaces, because an intent may write `hackernews` or `hacker news`.
+    joined_words: String,
     words: Vec<String>,
 }
 
 impl ApiName {
     fn new(name: &str) -> Self {
         let words = words(name);
-        Self { together: words.concat(), words }
+        Self { joined_words: words.concat(), words }
     }
 }
 
@@ -31,27 +32,28 @@ pub fn names_of(catalog: &Catalog) -> Vec<ApiName> {
     names
 }
 
-/// The names of APIs in a text.
+/// The result of the search for API names in a text.
 #[derive(Debug, Default)]
 pub struct NamedApis {
-    /// For each API, in the order of the catalogs: 1 if the text names it, less if its name begins with a name in the text.
+    /// The strength of the match for each catalog, in order: 1 for the whole name, less for the first words of a name, 0 for no
+    /// match.
     pub strength: Vec<f32>,
-    /// For each word of the text whether it is a part of a name.
+    /// For each word of the text, whether it is part of an API's name.
     pub used: Vec<bool>,
 }
 
 /// Finds the names of the catalogs in the words of a text.
-pub fn find<'a>(catalogs: impl Iterator<Item = &'a [ApiName]> + Clone, text: &[String]) -> NamedApis {
+pub fn find_names<'a>(catalogs: impl Iterator<Item = &'a [ApiName]> + Clone, text: &[String]) -> NamedApis {
     let mut named = NamedApis { strength: vec![0.0; catalogs.clone().count()], used: vec![false; text.len()] };
-    // Longer names first, and each word is used once, so that `demo store` leaves no `demo` behind.
-    for length in (1..=LONGEST.min(text.len())).rev() {
+    // Longer phrases are tried first and mark their words as used, so that `demo store` does not also match `demo`.
+    for length in (1..=MAX_WORDS_PER_NAME.min(text.len())).rev() {
         for start in 0..=text.len() - length {
             let span = start..start + length;
             if named.used[span.clone()].contains(&true) {
                 continue;
             }
             let phrase: String = text[span.clone()].concat();
-            if catalogs.clone().any(|names| names.iter().any(|name| name.together == phrase)) {
+            if catalogs.clone().any(|names| names.iter().any(|name| name.joined_words == phrase)) {
                 named.used[span].fill(true);
                 for (catalog, names) in catalogs.clone().enumerate() {
                     let strength = names.iter().map(|name| name.match_strength(&phrase)).fold(0.0, f32::max);
@@ -65,17 +67,17 @@ pub fn find<'a>(catalogs: impl Iterator<Item = &'a [ApiName]> + Clone, text: &[S
 
 impl ApiName {
     fn match_strength(&self, phrase: &str) -> f32 {
-        if self.together == phrase {
+        if self.joined_words == phrase {
             1.0
         } else if (1..self.words.len()).any(|count| self.words[..count].concat() == phrase) {
-            FAMILY
+            FIRST_WORDS_STRENGTH
         } else {
             0.0
         }
     }
 }
 
-/// Returns the words of a text in lower case, including fillers.
+/// Returns all words of a text in lower case, including filler words.
 pub fn words(text: &str) -> Vec<String> {
     text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
 }
@@ -92,14 +94,14 @@ mod tests {
             name(&["hackernews", "hn", "Hacker News"]),
             name(&["hackernews-search", "Hacker News search"]),
         ];
-        find(all.iter().map(Vec::as_slice), &words(text)).strength
+        find_names(all.iter().map(Vec::as_slice), &words(text)).strength
     }
 
     #[test]
     fn only_the_longest_name_counts() {
         assert_eq!(strengths("orders of the demo store"), [0.0, 1.0, 0.0, 0.0]);
         assert_eq!(strengths("orders of demo-store"), [0.0, 1.0, 0.0, 0.0]);
-        assert_eq!(strengths("tickets of the demo"), [1.0, FAMILY, 0.0, 0.0]);
+        assert_eq!(strengths("tickets of the demo"), [1.0, FIRST_WORDS_STRENGTH, 0.0, 0.0]);
     }
 
     #[test]
@@ -107,7 +109,7 @@ mod tests {
         for text in ["top of HN", "HackerNews", "hacker news", "Hacker-News"] {
             assert_eq!(strengths(text)[2], 1.0, "{text}");
         }
-        assert_eq!(strengths("Hacker News"), [0.0, 0.0, 1.0, FAMILY]);
+        assert_eq!(strengths("Hacker News"), [0.0, 0.0, 1.0, FIRST_WORDS_STRENGTH]);
         assert_eq!(strengths("a hacker in the news"), [0.0; 4]);
         assert_eq!(strengths(""), [0.0; 4]);
     }

@@ -1,5 +1,6 @@
-//! The words of one catalog with their weights, by entity.
-//! Invariant: the index depends on the catalog alone, so all registries that offer an unchanged catalog share its index.
+//! The search index of one catalog: the stems of its words, with a weight for each entity and capability. A stem is a word
+//! without its ending.
+//! Invariant: the index depends only on the catalog, so all registries with the same catalog share one index.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -9,8 +10,8 @@ use catalog::{Capability, Catalog, Entity, Type, Via};
 use super::api_names;
 use crate::words::{kind_words, parts, stems};
 
-/// The weight of a word by its place. The entity's own name has the largest weight, then the words of its capabilities, then
-/// those of its fields. The weights were tuned on the labelled intents (docs/benchmarks.md).
+/// The weight of a word by the place where it occurs. Names of entities have the largest weight, then words of capabilities,
+/// then words of fields. The weights were tuned on the labelled intents (docs/benchmarks.md).
 mod weight {
     pub const NAME: f32 = 4.0;
     pub const WORDS: f32 = 2.6;
@@ -27,43 +28,44 @@ mod weight {
     pub const KIND: f32 = 0.3;
 }
 
-/// The share of the last word in a name of several words: `Run` of `WorkflowRun`.
-const HEAD: f32 = 0.7;
-/// The share of each other word in a name of several words.
-const MODIFIER: f32 = 0.45;
-/// The share that a word's weaker place adds to its strongest one.
-const SECOND_PLACE: f32 = 0.15;
+/// The factor for the last word in a name of several words: `Run` in `WorkflowRun`.
+const LAST_WORD_FACTOR: f32 = 0.7;
+/// The factor for each earlier word in a name of several words: `Workflow` in `WorkflowRun`.
+const EARLIER_WORD_FACTOR: f32 = 0.45;
+/// The factor with which a weaker place of a word is added to its strongest place.
+const WEAKER_PLACE_FACTOR: f32 = 0.15;
 
 #[derive(Debug)]
 pub struct CatalogIndex {
     pub catalog: Arc<Catalog>,
-    /// The names by which an intent may mention the API.
+    /// The names of the API that an intent may contain.
     pub names: Vec<api_names::ApiName>,
-    /// In the catalog's order.
+    /// The entities in the order of the catalog. Other parts of the index refer to them by position.
     pub entities: Vec<EntityIndex>,
-    /// In the catalog's order, each with the position of its entity.
+    /// The names of the capabilities in the order of the catalog, each with the position of its entity.
     pub capabilities: Vec<(String, usize)>,
-    /// By stem.
+    /// The places of each stem in the catalog.
     pub terms: HashMap<String, TermIndex>,
 }
 
-/// An entity, whose capabilities and neighbours are positions in the [`CatalogIndex`].
+/// An entity of the index. Its capabilities and neighbours are positions in the lists of [`CatalogIndex`].
 #[derive(Debug, Default)]
 pub struct EntityIndex {
     pub name: String,
     pub capabilities: Vec<usize>,
-    /// The entities that a relation leads to or comes from.
+    /// The positions of the entities that a relation connects with this entity.
     pub neighbours: Vec<usize>,
 }
 
-/// The places of a stem.
+/// The entities and capabilities that contain a stem.
 #[derive(Debug, Default)]
 pub struct TermIndex {
-    /// The number of entities that have the stem, by themselves or through a capability.
+    /// The number of entities that contain the stem in their own words or in a capability.
     pub entities: usize,
-    /// The weights in entities themselves: `(entity, weight)`.
+    /// The weights in the entities' own words: pairs of entity position and weight.
     pub in_entity: Vec<(usize, f32)>,
-    /// The weights in capabilities: `(capability, weight)`. They are apart because a caller may not be allowed to use all.
+    /// The weights in capabilities: pairs of capability position and weight. They are separate because a caller may not be
+    /// allowed to use every capability.
     pub in_capabilities: Vec<(usize, f32)>,
 }
 
@@ -94,8 +96,8 @@ impl CatalogIndex {
         Self { names: api_names::names_of(&catalog), entities, capabilities, terms, catalog }
     }
 
-    /// Returns for each entity whether the caller may see it: it has an allowed capability, or it has no capability at all and is
-    /// embedded in a visible entity.
+    /// Returns, for each entity, whether the caller may see it. An entity is visible if it has an allowed capability, or if it
+    /// has no capability and is embedded in a visible entity.
     pub fn visible(&self, allowed: impl Fn(usize) -> bool) -> Vec<bool> {
         let mut visible: Vec<bool> =
             self.entities.iter().map(|entity| entity.capabilities.iter().any(|c| allowed(*c))).collect();
@@ -133,18 +135,18 @@ fn terms(catalog: &Catalog, capabilities: &[(String, usize)]) -> HashMap<String,
     terms
 }
 
-/// Returns the weight of a stem in two places: the larger one and a share of the other. A full sum would make a name of a word
-/// that is in many places.
+/// Combines the weights of a stem in two places: the larger weight plus a small part of the smaller weight. With the full sum,
+/// a word in many places would weigh as much as a name.
 pub fn combine_weights(one: f32, other: f32) -> f32 {
-    one.max(other) + SECOND_PLACE * one.min(other)
+    one.max(other) + WEAKER_PLACE_FACTOR * one.min(other)
 }
 
-/// The combined weights of stems.
+/// Stems with their combined weights.
 #[derive(Default)]
 struct StemWeights(HashMap<String, f32>);
 
 impl StemWeights {
-    /// Adds one place with these texts. A stem counts once in it.
+    /// Adds the stems of one place with its weight. A stem that occurs several times in these texts is counted once.
     fn add<'a>(&mut self, texts: impl IntoIterator<Item = &'a str>, weight: f32) {
         let distinct: BTreeSet<String> = texts.into_iter().flat_map(stems).collect();
         for stem in distinct {
@@ -170,7 +172,7 @@ fn entity_weights(entity: &Entity, api: &[String]) -> HashMap<String, f32> {
     weights.0
 }
 
-/// Returns the stems of an entity's name with their shares of its weight. The whole name in one word has the full weight.
+/// Returns the stems of an entity's name with their factors. The whole name as one word has the factor 1.
 fn name_parts(name: &str) -> Vec<(String, f32)> {
     let parts = parts(name);
     let Some((head, modifiers)) = parts.split_last().filter(|(_, modifiers)| !modifiers.is_empty()) else {
@@ -178,12 +180,12 @@ fn name_parts(name: &str) -> Vec<(String, f32)> {
     };
     let together: String = name.chars().filter(|c| c.is_alphanumeric()).collect::<String>().to_lowercase();
     let mut shares: Vec<(String, f32)> = stems(&together).into_iter().map(|whole| (whole, 1.0)).collect();
-    shares.push((head.clone(), HEAD));
-    shares.extend(modifiers.iter().map(|stem| (stem.clone(), MODIFIER)));
+    shares.push((head.clone(), LAST_WORD_FACTOR));
+    shares.extend(modifiers.iter().map(|stem| (stem.clone(), EARLIER_WORD_FACTOR)));
     shares
 }
 
-/// Returns the choices of a type. They may say what an entity stands for, as those of a field `kind` do.
+/// Returns the choices of a select type. They can describe the entity: a field `kind` with the choice `invoice`, for example.
 fn choices(kind: &Type) -> Vec<&str> {
     match kind {
         Type::Select(values) | Type::MultiSelect(values) => values.iter().map(String::as_str).collect(),
@@ -193,7 +195,7 @@ fn choices(kind: &Type) -> Vec<&str> {
 }
 
 fn capability_weights(capability: &Capability) -> HashMap<String, f32> {
-    // The entity's name is in the names of most of its capabilities, where it adds nothing.
+    // Most capability names contain the entity's name, which is already indexed for the entity.
     let own: BTreeSet<String> = stems(&capability.entity).into_iter().collect();
     let mut weights = StemWeights::default();
     weights.add([capability.name.as_str()], weight::CAPABILITY);
@@ -207,7 +209,7 @@ fn capability_weights(capability: &Capability) -> HashMap<String, f32> {
     weights.0
 }
 
-/// Returns the names of the catalog, which count for all of its entities.
+/// Returns the words of the catalog's names. They are indexed for each entity of the catalog.
 fn api_words(catalog: &Catalog) -> Vec<String> {
     let ids = std::iter::once(&catalog.id).chain(&catalog.aliases).map(|id| id.as_str().to_owned());
     ids.chain([catalog.title.clone()]).collect()

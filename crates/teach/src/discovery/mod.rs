@@ -1,6 +1,6 @@
-//! Discovery: the search for the entities of an intent, over all catalogs of a registry.
-//! Invariant: the same index, query and permissions give the same rows in the same order. A capability that `allowed` refuses
-//! neither appears nor counts. A catalog that did not change is not indexed again.
+//! Discovery: the search for entities that match an intent, over all catalogs of a registry.
+//! Invariant: the same index, query and permissions return the same rows in the same order. A capability that `allowed` refuses
+//! neither appears in the result nor changes the scores. An unchanged catalog is not indexed again.
 
 mod api_names;
 mod catalog_index;
@@ -20,63 +20,63 @@ use synonyms::Synonyms;
 
 pub use decision::{Decision, Recommendation};
 
-/// The number of rows of an answer if the caller names none.
+/// The default maximum number of rows in a result.
 pub const DEFAULT_LIMIT: usize = 8;
-/// The largest number of rows of an answer.
+/// The largest limit that a query can set.
 pub const MAX_LIMIT: usize = 32;
 
-/// Decides whether the caller may use a capability of a catalog.
+/// A function that returns whether the caller may use a capability of a catalog.
 pub type Allowed<'a> = &'a dyn Fn(&Catalog, &Capability) -> bool;
 
 #[derive(Debug, Clone, Default)]
 pub struct Query {
     pub intent: String,
-    /// The catalogs to search; all if it is empty.
+    /// The ids of the catalogs to search. An empty list means all catalogs.
     pub apis: Vec<CatalogId>,
-    /// The largest number of rows, which is brought between 1 and [`MAX_LIMIT`].
+    /// The maximum number of rows. Values outside of 1 to [`MAX_LIMIT`] are clamped.
     pub limit: usize,
 }
 
-/// An entity that answers an intent.
+/// An entity that matches an intent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hit {
     pub api: CatalogId,
     pub entity: String,
     pub description: String,
-    /// How well the entity answers the intent. Scores of different answers cannot be compared.
+    /// The strength of the match. Scores of different queries are not comparable.
     pub score: f32,
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct DiscoveryResult {
-    /// The best first.
+    /// The matching entities, best first.
     pub rows: Vec<Hit>,
-    /// The number of hits beyond the limit.
+    /// The number of further hits beyond the limit.
     pub omitted: usize,
-    /// The share of the intent's words that the first rows answer, 0 to 1.
+    /// The weighted share of the intent's words that the first rows match, 0 to 1.
     answered_share: f32,
-    /// The sum of how strongly each word of the intent matches the best row.
+    /// The sum of the match strengths of the intent's words in the best row.
     match_total: f32,
-    /// The APIs that the intent names.
+    /// The ids of the APIs that the intent names.
     named_apis: Vec<CatalogId>,
 }
 
-/// The words of all catalogs of a registry.
+/// The search index of a registry.
 #[derive(Debug, Clone)]
 pub struct Index {
-    /// One index for each catalog, shared with the indexes of other registries that offer the same catalog.
+    /// One index for each catalog. Registries with the same catalog share it.
     catalogs: Vec<Arc<CatalogIndex>>,
     synonyms: Arc<Synonyms>,
 }
 
 impl Index {
-    /// Indexes a registry of whole catalogs. A tenant's view has the digest of the whole catalog, so it must not be indexed;
-    /// `allowed` hides parts of a catalog instead.
+    /// Builds the index of a registry. The registry must contain whole catalogs and not a tenant's view, because a view has the
+    /// same digest as the whole catalog and would be shared. `allowed` hides parts of a catalog in `discover`.
     pub fn new(registry: &Registry) -> Self {
         Self { catalogs: Vec::new(), synonyms: Arc::new(Synonyms::built_in()) }.next(registry)
     }
 
-    /// Returns the index of the registry after a reload. A catalog that did not change keeps its index.
+    /// Returns the index of a reloaded registry. An unchanged catalog keeps its index.
     pub fn next(&self, registry: &Registry) -> Self {
         let known: HashMap<Digest, &Arc<CatalogIndex>> =
             self.catalogs.iter().map(|c| (c.catalog.digest(), c)).collect();
@@ -87,19 +87,19 @@ impl Index {
         Self { catalogs: registry.iter().map(index).collect(), synonyms: self.synonyms.clone() }
     }
 
-    /// Returns how many catalogs share their index in memory with another index.
+    /// Returns the number of catalog indexes that both indexes share in memory. Tests use it.
     pub fn shared_with(&self, other: &Index) -> usize {
         self.catalogs.iter().filter(|mine| other.catalogs.iter().any(|theirs| Arc::ptr_eq(mine, theirs))).count()
     }
 
-    /// Returns the entities that answer the query, the best first.
+    /// Returns the entities that match the query, best first.
     pub fn discover(&self, query: &Query, allowed: Allowed<'_>) -> DiscoveryResult {
         rank::discover(self, query, allowed)
     }
 }
 
 impl DiscoveryResult {
-    /// Decides what to do about the intent: teach these seeds, or ask first.
+    /// Returns the decision for this result: which seeds to teach, or which question to ask.
     pub fn decide(&self) -> Recommendation {
         decision::decide(self)
     }

@@ -1,22 +1,23 @@
-//! An intent as weighted words, each with the synonyms that it may stand for.
-//! Invariant: a word of the intent counts more than its synonyms. A word that names an API has no synonyms.
+//! The parsing of an intent into weighted words with synonyms.
+//! Invariant: a match of a word counts more than a match of a synonym. A word that names an API has no synonyms.
 
 use super::api_names::{self, NamedApis};
 use super::catalog_index::CatalogIndex;
 use super::synonyms::Synonyms;
 use crate::words::stems;
 
-/// The factor of a hit on a synonym.
-const SYNONYM: f32 = 0.5;
-/// Words for reading and for what can be read. Nearly every intent has such a word, and it says nothing about the entity.
-const READING: [&str; 24] = [
+/// The factor for a match of a synonym.
+const SYNONYM_FACTOR: f32 = 0.5;
+/// Words for reading, such as `find`. Nearly every intent contains one, and it does not help to find the entity.
+const READING_WORDS: [&str; 24] = [
     "find", "list", "show", "get", "search", "look", "read", "fetch", "see", "tell", "give", "check", "display",
     "view", "retrieve", "know", "exist", "have", "last", "latest", "newest", "open", "new", "first",
 ];
-/// The weight of a word for reading.
+/// The weight of a word from `READING_WORDS` in an intent.
 const READING_WEIGHT: f32 = 0.3;
-/// The weight of a word that names an API. All entities of the API have this word, but it tells them from those of other APIs.
-const API_NAME: f32 = 0.3;
+/// The weight of a word that names an API. It is small because all entities of the API have the word; it only separates them
+/// from entities of other APIs.
+const API_NAME_WEIGHT: f32 = 0.3;
 
 #[derive(Debug)]
 pub struct IntentWords {
@@ -28,17 +29,18 @@ pub struct IntentWords {
 #[derive(Debug)]
 pub struct IntentWord {
     pub weight: f32,
-    /// Whether it looks like a value, such as a number or a person's name. No catalog needs to know values.
+    /// Whether the word looks like a value, such as a number or a person's name. Catalogs do not contain values, so a missing
+    /// match is no bad sign.
     pub is_value: bool,
-    /// Whether it is a part of an API's name.
+    /// Whether the word is part of an API's name.
     pub names_api: bool,
-    /// Its stem with the factor 1, then its synonyms, each with the factor of a hit on it.
+    /// The stem of the word with the factor 1, then its synonyms with the factor of a match.
     pub variants: Vec<(String, f32)>,
 }
 
 pub fn parse(intent: &str, catalogs: &[&CatalogIndex], synonyms: &Synonyms) -> IntentWords {
-    let named_apis = api_names::find(catalogs.iter().map(|c| c.names.as_slice()), &api_names::words(intent));
-    let reading: Vec<String> = READING.iter().flat_map(|word| stems(word)).collect();
+    let named_apis = api_names::find_names(catalogs.iter().map(|c| c.names.as_slice()), &api_names::words(intent));
+    let reading: Vec<String> = READING_WORDS.iter().flat_map(|word| stems(word)).collect();
     let mut words: Vec<IntentWord> = Vec::new();
     let mut previous_stem: Option<String> = None;
     for (position, raw) in raw_words(intent).into_iter().enumerate() {
@@ -47,14 +49,14 @@ pub fn parse(intent: &str, catalogs: &[&CatalogIndex], synonyms: &Synonyms) -> I
         let names_api = named_apis.used.get(position).copied().unwrap_or_default();
         for stem in stems(raw) {
             if let Some(previous) = previous_stem.replace(stem.clone()) {
-                // A pair counts only where the synonyms have it (`front_page`). It is a value, because an intent must not look
-                // less answered for a pair that nothing has.
+                // A pair of words is added only if the synonyms contain it (`front_page`). It is marked as a value, so that an
+                // unmatched pair does not lower the answered share.
                 let pair = format!("{previous}_{stem}");
-                let variants = synonyms.of(&pair).map(|synonym| (synonym.to_owned(), SYNONYM)).collect();
+                let variants = synonyms.of(&pair).map(|synonym| (synonym.to_owned(), SYNONYM_FACTOR)).collect();
                 add(&mut words, IntentWord { weight: 1.0, is_value: true, names_api: false, variants });
             }
             let weight = if names_api {
-                API_NAME
+                API_NAME_WEIGHT
             } else if reading.contains(&stem) {
                 READING_WEIGHT
             } else {
@@ -62,7 +64,7 @@ pub fn parse(intent: &str, catalogs: &[&CatalogIndex], synonyms: &Synonyms) -> I
             };
             let mut variants = vec![(stem.clone(), 1.0)];
             if !names_api {
-                variants.extend(synonyms.of(&stem).map(|synonym| (synonym.to_owned(), SYNONYM)));
+                variants.extend(synonyms.of(&stem).map(|synonym| (synonym.to_owned(), SYNONYM_FACTOR)));
             }
             add(&mut words, IntentWord { weight, is_value, names_api, variants });
         }
@@ -70,7 +72,7 @@ pub fn parse(intent: &str, catalogs: &[&CatalogIndex], synonyms: &Synonyms) -> I
     IntentWords { words, named_apis }
 }
 
-/// Adds a word, unless it has no variants or its first variant is there already.
+/// Adds a word, unless it has no variants or a word with the same first variant was already added.
 fn add(words: &mut Vec<IntentWord>, word: IntentWord) {
     let Some(first) = word.variants.first() else { return };
     if words.iter().all(|known| known.variants.first() != Some(first)) {
@@ -78,7 +80,7 @@ fn add(words: &mut Vec<IntentWord>, word: IntentWord) {
     }
 }
 
-/// Returns the words as they are written. Their positions are those of `api_names::words`.
+/// Returns the words of a text in their original case. The positions correspond to those of `api_names::words`.
 fn raw_words(text: &str) -> Vec<&str> {
     text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect()
 }

@@ -1,6 +1,6 @@
-//! The ranking: how well each entity answers an intent, and in which order the entities are shown.
-//! Invariant: the score is BM25 over the words of an entity and of its allowed capabilities. Ties are broken by API and entity,
-//! so the order is always the same.
+//! The ranking of entities for an intent by score. The score is BM25, a standard formula of text search, over the words of an
+//! entity and its allowed capabilities.
+//! Invariant: entities with equal scores are ordered by API and entity name, so the order is always the same.
 
 use std::cell::RefCell;
 
@@ -10,26 +10,28 @@ use super::catalog_index::{CatalogIndex, TermIndex, combine_weights};
 use super::query::{self, IntentWord, IntentWords};
 use super::{Allowed, DiscoveryResult, Hit, Index, Query};
 
-/// How fast a larger weight of one word stops adding to the score (`k` of BM25).
-const SATURATION: f32 = 1.6;
-/// How much the score of an entity grows, as a factor, if the intent names its API.
-const NAMED: f32 = 1.5;
-/// The score of an entity for the name of its API alone.
-const NAMED_ALONE: f32 = 0.4;
-/// The factor of an entity of another API if the intent names one.
-const NOT_NAMED: f32 = 0.5;
-/// The share that an entity gets of its best neighbour's score.
-const NEIGHBOUR: f32 = 0.12;
-/// The factor of each further row of an API against the row before: if the intent names one API, none, or several.
+/// The parameter `k` of BM25. With a smaller value, a larger weight of one word adds less to the score.
+const BM25_K: f32 = 1.6;
+/// The factor for the score of an entity if the intent names its API.
+const NAMED_API_FACTOR: f32 = 1.5;
+/// The score of an entity if the intent matches only the name of its API.
+const API_NAME_ONLY_SCORE: f32 = 0.4;
+/// The factor for the score of an entity if the intent names only other APIs.
+const OTHER_API_FACTOR: f32 = 0.5;
+/// The share of its best neighbour's score that is added to an entity's score. Neighbours are entities connected by a relation.
+const NEIGHBOUR_SHARE: f32 = 0.12;
+/// The factor for each further row of the same API, so that one API does not fill the result. It depends on whether the intent
+/// names one API, no API or several APIs.
 const NEXT_ROW_ONE_NAMED: f32 = 1.0;
 const NEXT_ROW_NONE_NAMED: f32 = 0.93;
 const NEXT_ROW_SEVERAL_NAMED: f32 = 0.8;
-/// The share of the best score below which an entity is not a hit.
-const TAIL: f32 = 0.15;
-/// The number of first rows whose words count as answered.
-const ANSWERING_ROWS: usize = 5;
+/// The minimum score of a hit, as a share of the best score.
+const MIN_HIT_SHARE: f32 = 0.15;
+/// The number of first rows that count for the answered share.
+const ROWS_FOR_ANSWERED_SHARE: usize = 5;
 
-/// An entity as the position of its catalog among the searched ones and its own position in it.
+/// The position of an entity: the position of its catalog among the searched catalogs, and the entity's position in the
+/// catalog.
 type EntityPosition = (usize, usize);
 
 pub fn discover(index: &Index, query: &Query, allowed: Allowed<'_>) -> DiscoveryResult {
@@ -59,12 +61,12 @@ fn hit(index: &CatalogIndex, entity: usize, score: f32) -> Hit {
     Hit { api: index.catalog.id.clone(), entity: name, description: description.unwrap_or_default(), score }
 }
 
-/// The answers of `allowed` for one catalog. `allowed` is called once for each capability that a word leads to, because it
-/// compares patterns and a word may lead to thousands of capabilities.
+/// The cached results of `allowed` for one catalog. `allowed` compares patterns, and a word may match thousands of
+/// capabilities, so each capability is tested at most once.
 struct PermissionCache<'a> {
     index: &'a CatalogIndex,
     allowed: Allowed<'a>,
-    /// By the position of the capability; empty until it is asked for.
+    /// The result for each capability, by position; `None` until it is needed.
     known: RefCell<Vec<Option<bool>>>,
 }
 
@@ -83,28 +85,29 @@ impl<'a> PermissionCache<'a> {
     }
 }
 
-/// The scores of all entities while the words of an intent are counted. The entities of all catalogs share one numbering, so
-/// that each value is an array.
+/// The scores of all entities while the words of an intent are added. The entities of all catalogs share one numbering, so that
+/// each value is a plain array.
 struct Scoreboard<'a> {
     catalogs: &'a [&'a CatalogIndex],
     permissions: &'a [PermissionCache<'a>],
-    /// The number of each catalog's first entity.
+    /// The number of the first entity of each catalog.
     first_entity: Vec<usize>,
-    /// The scores of the entities over the words counted so far.
+    /// The score of each entity over the words added so far.
     sums: Vec<f32>,
-    /// The best match of the current word in each entity, as score with rarity and strength without. It is zero between words.
+    /// The best match of the current word in each entity: the score with the word's rarity, and the strength without it. All
+    /// values are zero between words.
     best: Vec<(f32, f32)>,
-    /// The weight of the current variant in each entity. It is zero between variants.
+    /// The weight of the current variant in each entity. All values are zero between variants.
     weights: Vec<f32>,
-    /// One entry for each word of the intent.
+    /// The matches of each word of the intent.
     word_hits: Vec<WordHits>,
 }
 
-/// The entities that a word of the intent matches.
+/// The entities that match one word of the intent.
 struct WordHits {
-    /// The entities with the strength of the match, 0 to 1.
+    /// Pairs of entity number and strength of the match, 0 to 1.
     hits: Vec<(usize, f32)>,
-    /// The weight of the word, which grows with its rarity.
+    /// The weight of the word. A rare word has a larger weight.
     worth: f32,
 }
 
@@ -127,9 +130,9 @@ impl<'a> Scoreboard<'a> {
         }
     }
 
-    /// Adds a word to the scores. In each entity only the best of the word and its synonyms counts.
+    /// Adds a word to the scores. Each entity gets the best match among the word and its synonyms.
     fn count(&mut self, word: &IntentWord) {
-        // The rarity of the word itself, or of its first synonym if no catalog has the word.
+        // The rarity is that of the word itself, or of its first synonym if no catalog contains the word.
         let mut word_rarity = None;
         let mut touched: Vec<usize> = Vec::new();
         for (stem, factor) in &word.variants {
@@ -147,7 +150,7 @@ impl<'a> Scoreboard<'a> {
             for (catalog, term) in terms {
                 for entity in self.weigh(catalog, term) {
                     let weight = std::mem::take(&mut self.weights[entity]);
-                    let strength = factor * weight / (weight + SATURATION);
+                    let strength = factor * weight / (weight + BM25_K);
                     if self.best[entity].0 == 0.0 {
                         touched.push(entity);
                     }
@@ -167,12 +170,12 @@ impl<'a> Scoreboard<'a> {
         self.word_hits.push(WordHits { hits, worth: word.weight * rarity });
     }
 
-    /// Puts the weights of a stem in the entities of a catalog into `weights`, and returns these entities.
+    /// Stores the weights of a stem for the entities of one catalog in `weights`. Returns the numbers of these entities.
     fn weigh(&mut self, catalog: usize, term: &TermIndex) -> Vec<usize> {
         let index = self.catalogs[catalog];
         let first = self.first_entity[catalog];
         let mut touched = Vec::with_capacity(term.entities);
-        // Only the best capability of an entity counts, so that an entity with many of them does not outweigh one with few.
+        // Only the best capability of an entity counts, so that an entity does not win because it has many capabilities.
         let permissions = &self.permissions[catalog];
         for (capability, weight) in term.in_capabilities.iter().filter(|(c, _)| permissions.permits(*c)) {
             let entity = first + index.capabilities[*capability].1;
@@ -191,14 +194,14 @@ impl<'a> Scoreboard<'a> {
         touched
     }
 
-    /// Returns BM25's inverse document frequency for a word of so many entities: a rare word says more.
+    /// Returns BM25's inverse document frequency of a word that `with_word` entities contain. It is larger for rarer words.
     fn rarity(&self, with_word: usize) -> f32 {
         let all = self.sums.len() as f32;
         let with_word = with_word as f32;
         (1.0 + (all - with_word + 0.5).max(0.0) / (with_word + 0.5)).ln()
     }
 
-    /// Returns the scores of the visible entities, including the names of APIs and the scores of neighbours.
+    /// Returns the final scores of the visible entities, including the effects of API names and neighbours.
     fn scores(&self, intent: &IntentWords) -> Vec<(EntityPosition, f32)> {
         let any_named = intent.named_apis.strength.iter().any(|strength| *strength > 0.0);
         let mut scores = Vec::new();
@@ -211,14 +214,14 @@ impl<'a> Scoreboard<'a> {
             }
             let factor = match (any_named, strength > 0.0) {
                 (false, _) => 1.0,
-                (true, true) => 1.0 + NAMED * strength,
-                (true, false) => NOT_NAMED,
+                (true, true) => 1.0 + NAMED_API_FACTOR * strength,
+                (true, false) => OTHER_API_FACTOR,
             };
             let visible = index.visible(|capability| self.permissions[catalog].permits(capability));
             for (entity, entry) in index.entities.iter().enumerate().filter(|(entity, _)| visible[*entity]) {
                 let neighbours = entry.neighbours.iter().filter(|neighbour| visible[**neighbour]);
                 let best_neighbour = neighbours.map(|neighbour| sums[*neighbour]).fold(0.0, f32::max);
-                let score = (sums[entity] + NEIGHBOUR * best_neighbour) * factor + NAMED_ALONE * strength;
+                let score = (sums[entity] + NEIGHBOUR_SHARE * best_neighbour) * factor + API_NAME_ONLY_SCORE * strength;
                 if score > 0.0 {
                     scores.push(((catalog, entity), score));
                 }
@@ -227,11 +230,11 @@ impl<'a> Scoreboard<'a> {
         scores
     }
 
-    /// Returns the share of the intent that the first rows answer together.
+    /// Returns the weighted share of the intent's words that the first rows match together.
     fn answered_share(&self, intent: &IntentWords, order: &[(EntityPosition, f32)]) -> f32 {
         let rows: Vec<usize> = order
             .iter()
-            .take(ANSWERING_ROWS)
+            .take(ROWS_FOR_ANSWERED_SHARE)
             .map(|((catalog, entity), _)| self.first_entity[*catalog] + entity)
             .collect();
         let mut answered = 0.0;
@@ -240,7 +243,7 @@ impl<'a> Scoreboard<'a> {
             let hits = word_hits.hits.iter().filter(|(entity, _)| rows.contains(entity));
             let best = hits.map(|(_, strength)| *strength).fold(0.0, f32::max);
             answered += word_hits.worth * best;
-            // A value that no catalog has is no sign that nothing fits: values are in the rows of an API.
+            // Unmatched values are ignored, because values occur in the rows of an API and not in catalogs.
             if !word.is_value || best > 0.0 {
                 all += word_hits.worth;
             }
@@ -248,7 +251,7 @@ impl<'a> Scoreboard<'a> {
         if all > 0.0 { answered / all } else { 0.0 }
     }
 
-    /// Returns the sum of how strongly the words of the intent match one entity. Names of APIs do not count.
+    /// Returns the sum of the match strengths of the intent's words in one entity, without names of APIs.
     fn match_total(&self, intent: &IntentWords, (catalog, entity): EntityPosition) -> f32 {
         let number = self.first_entity[catalog] + entity;
         let strength = |word_hits: &WordHits| {
@@ -259,7 +262,7 @@ impl<'a> Scoreboard<'a> {
     }
 }
 
-/// Sorts the entities, the best first, and lowers each further row of an API, so that one API does not fill the answer.
+/// Sorts the entities by score and lowers each further row of the same API, so that one API does not fill the result.
 fn spread_over_apis(
     catalogs: &[&CatalogIndex],
     intent: &IntentWords,
@@ -278,7 +281,7 @@ fn spread_over_apis(
         rows[*catalog] += 1;
     }
     scores.sort_by(by_score);
-    let least = scores.first().map_or(0.0, |(_, best)| TAIL * best);
+    let least = scores.first().map_or(0.0, |(_, best)| MIN_HIT_SHARE * best);
     scores.retain(|(_, score)| *score >= least);
     scores
 }

@@ -1,19 +1,19 @@
-//! Synonyms, by which an intent finds an entity without saying its name.
-//! Invariant: all synonyms are data (`synonyms.txt`). A stem is never its own synonym.
+//! Synonyms, so that an intent matches an entity that has another name: `bug` for `Issue`.
+//! Invariant: all synonyms are in the data file `synonyms.txt`. A stem is never its own synonym.
 
 use std::collections::{BTreeSet, HashMap};
 
 use crate::words::stems;
 
-const TEXT: &str = include_str!("synonyms.txt");
+const SYNONYMS_TEXT: &str = include_str!("synonyms.txt");
 
-/// The stems that a stem may stand for. A key is one stem, or two that follow each other, joined by `_`.
+/// The synonyms of each stem. A key is one stem, or two consecutive stems joined by `_`.
 #[derive(Debug)]
 pub struct Synonyms(HashMap<String, BTreeSet<String>>);
 
 impl Synonyms {
     pub fn built_in() -> Self {
-        Self::read(TEXT)
+        Self::read(SYNONYMS_TEXT)
     }
 
     fn read(text: &str) -> Self {
@@ -22,7 +22,7 @@ impl Synonyms {
         for line in lines {
             let (from, to) = line.split_once('>').unwrap_or((line, line));
             let from: Vec<String> = from.split_whitespace().map(|word| stems(word).join("_")).collect();
-            // A target matches single words of a catalog, so a target of two words counts as two targets.
+            // Synonyms are compared with single words of a catalog, so a target of two words is stored as two targets.
             let to: Vec<String> = to.split_whitespace().flat_map(stems).collect();
             for key in from.iter().filter(|key| !key.is_empty()) {
                 let targets = to.iter().filter(|stem| key.split('_').all(|part| part != stem.as_str()));
@@ -32,7 +32,7 @@ impl Synonyms {
         Self(map)
     }
 
-    /// Returns the stems that a stem, or a pair joined by `_`, may stand for.
+    /// Returns the synonyms of a stem, or of a pair of stems joined by `_`.
     pub fn of<'a>(&'a self, stem: &str) -> impl Iterator<Item = &'a str> {
         self.0.get(stem).into_iter().flatten().map(String::as_str)
     }
@@ -62,10 +62,10 @@ mod tests {
         assert!(built_in.0.iter().all(|(from, to)| !to.contains(from)));
     }
 
-    /// A word that is a filler has no stem, so it would have no effect in the file.
+    /// Filler words have no stem. A filler word in the file would have no effect, so it is a mistake.
     #[test]
     fn every_word_of_the_file_has_a_stem() {
-        for line in TEXT.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
+        for line in SYNONYMS_TEXT.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
             for word in line.split_whitespace().filter(|word| *word != ">") {
                 assert_eq!(stems(word).len(), word.split('_').count(), "{word} in `{line}`");
             }

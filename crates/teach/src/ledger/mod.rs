@@ -1,5 +1,5 @@
-//! The ledger: the append-only list of what a session's symbols `e#`, `m#`, `p#` and `r#` mean.
-//! Invariant: `extend` never changes an entry that exists, and adds the same wave for the same seeds in any order.
+//! The ledger: the append-only list of the meanings of a session's symbols `e#`, `m#`, `p#` and `r#`.
+//! Invariant: `extend` never changes an existing entry, and the added wave does not depend on the order of the seeds.
 
 mod symbol_index;
 
@@ -17,17 +17,17 @@ use crate::shown_slots::{RowSlots, shown_fields};
 
 pub use symbol_index::SymbolIndex;
 
-/// The meanings of a session's symbols. The number of a symbol is the position of its entry, counted from 1, so entries are
-/// never removed or moved. A ledger is stored with its session.
+/// The meanings of a session's symbols. The number of a symbol is the position of its entry, counted from 1, so entries must
+/// never be removed or moved. The ledger is stored with its session.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ledger {
-    /// The meanings of `e1`, `e2`, …
+    /// The entities of `e1`, `e2`, …
     entities: Vec<EntityEntry>,
-    /// The meanings of `p1`, `p2`, …
+    /// The fields and parameters of `p1`, `p2`, …
     slots: Vec<SlotEntry>,
-    /// The meanings of `r1`, `r2`, …
+    /// The relations of `r1`, `r2`, …
     relations: Vec<RelationEntry>,
-    /// The meanings of `m1`, `m2`, … The field has a default because ledgers may be stored without it.
+    /// The methods of `m1`, `m2`, … The field has a default, because stored ledgers may lack it.
     #[serde(default)]
     methods: Vec<MethodEntry>,
 }
@@ -38,12 +38,12 @@ struct EntityEntry {
     entity: String,
 }
 
-/// A field or a parameter. Two slots share a symbol exactly if their catalog, name and type are the same.
+/// A slot: a field or a parameter. Slots with the same catalog, name and type share one symbol.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct SlotEntry {
     catalog: CatalogId,
     name: String,
-    /// The type as text.
+    /// The text of the slot's type.
     #[serde(rename = "type")]
     kind: String,
 }
@@ -51,7 +51,7 @@ struct SlotEntry {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct RelationEntry {
     catalog: CatalogId,
-    /// The entity that the relation leads from.
+    /// The name of the entity that declares the relation.
     entity: String,
     name: String,
 }
@@ -65,9 +65,9 @@ struct MethodEntry {
 
 /// The result of [`Ledger::extend`].
 pub struct Extension {
-    /// The old ledger and the additions.
+    /// The ledger with the additions.
     pub ledger: Ledger,
-    /// The additions, which are not taught yet.
+    /// The additions. The caller must teach them.
     pub wave: Wave,
 }
 
@@ -75,9 +75,9 @@ pub struct Extension {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Wave {
     pub entities: Vec<TaughtEntity>,
-    /// Relations of entities of this wave and of earlier ones.
+    /// New relations, of entities of this wave and of earlier waves.
     pub relations: Vec<TaughtRelation>,
-    /// Methods of entities of this wave and of earlier ones.
+    /// New methods, of entities of this wave and of earlier waves.
     pub methods: Vec<TaughtMethod>,
 }
 
@@ -91,20 +91,20 @@ pub struct TaughtEntity {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaughtRelation {
     pub symbol: String,
-    /// The symbol of the entity that the relation leads from.
+    /// The symbol of the entity that declares the relation.
     pub from: String,
-    /// The symbol of the entity that the relation leads to.
+    /// The symbol of the relation's target entity.
     pub to: String,
     pub name: String,
     pub catalog: CatalogId,
-    /// The name of the entity that the relation leads from.
+    /// The name of the entity that declares the relation.
     pub entity: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaughtMethod {
     pub symbol: String,
-    /// The symbol of the entity that the method belongs to.
+    /// The symbol of the method's entity.
     pub of: String,
     pub catalog: CatalogId,
     pub entity: String,
@@ -118,7 +118,7 @@ impl Wave {
 }
 
 impl Ledger {
-    /// Adds everything that the request exposes. A request with a wrong seed adds nothing at all.
+    /// Returns the ledger with everything that the request exposes. A request with an invalid seed is refused as a whole.
     pub fn extend(&self, catalogs: &Catalogs, request: &TeachRequest<'_>) -> Result<Extension, SeedError> {
         let earlier = self.entities.iter().map(|e| (&e.catalog, e.entity.as_str()));
         let exposure = Exposure::of(catalogs, request, earlier)?;
@@ -175,12 +175,12 @@ impl Ledger {
         taught
     }
 
-    /// Adds every relation whose two ends are exposed, also between entities of earlier waves and of this one.
+    /// Adds every relation between two exposed entities, also between an entity of an earlier wave and an entity of this wave.
     fn add_relations(&mut self, catalogs: &Catalogs) -> Vec<TaughtRelation> {
         let numbers: BTreeMap<(&CatalogId, &str), usize> =
             self.entities.iter().zip(1..).map(|(e, n)| ((&e.catalog, e.entity.as_str()), n)).collect();
         let known: BTreeSet<&RelationEntry> = self.relations.iter().collect();
-        // A map in the order of the entries, so that the numbers do not depend on the order of the seeds.
+        // A sorted map makes the numbers independent of the order of the seeds.
         let mut new = BTreeMap::new();
         for (&(id, from), from_number) in &numbers {
             let entity = catalogs.get(id).and_then(|c| c.entity(from));
@@ -213,8 +213,8 @@ impl Ledger {
         self.slots.extend(new);
     }
 
-    /// Calls `visit` for each field and parameter of everything that is exposed. The last argument of `visit` says whether a row
-    /// of the table names the slot: the text of a search and a key of one part are written without a name.
+    /// Calls `visit` for each field and parameter of the exposed entities and capabilities. The last argument of `visit` is
+    /// whether a row of the table names the slot. The text of a search and a single-part key are written without a name.
     pub(crate) fn visit_slots<'a>(
         &self,
         catalogs: &'a Catalogs,
@@ -244,16 +244,16 @@ impl Ledger {
         }
     }
 
-    /// Returns whether the table names the fields of the entity, because a read, a taught method or a taught relation gives rows
-    /// of it.
+    /// Returns whether the table names the fields of an entity. It does if a read, a taught method or a taught relation returns
+    /// rows of the entity.
     pub(crate) fn describes_fields_of(&self, catalog: &Catalog, entity: &str) -> bool {
         is_readable(catalog, entity)
             || self.has_method_returning(catalog, entity)
             || self.has_relation_to(catalog, entity)
     }
 
-    /// Returns whether more than one row is written on an instance of an entity whose key has several parts. Such a key is
-    /// spelled out in the first of these rows only.
+    /// Returns whether several table rows start with an instance of one entity with a multi-part key. Only the first of these
+    /// rows spells out the key.
     pub(crate) fn repeats_a_key(&self, catalogs: &Catalogs) -> bool {
         let mut rows: HashMap<(&CatalogId, &str), usize> = HashMap::new();
         for (catalog, entity) in self.exposed_entities(catalogs) {
@@ -262,7 +262,7 @@ impl Ledger {
             }
         }
         for relation in &self.relations {
-            // The relations of an entity without a get are written on a list, so they add no row to count.
+            // Relations of an entity without a get start with a list and not with an instance, so they are not counted.
             rows.entry((&relation.catalog, &relation.entity)).and_modify(|n| *n += 1);
         }
         for (catalog, method) in self.taught_methods(catalogs).filter(|(_, m)| m.needs_anchor()) {
@@ -273,8 +273,8 @@ impl Ledger {
         rows.into_values().any(|n| n > 1)
     }
 
-    /// Refuses an entity that nothing taught reads or calls. Such an entity is only a part of rows of others, so the error names
-    /// up to five entities that have it.
+    /// Returns an error for an entity that no taught capability or relation uses. Its rows only occur inside rows of other
+    /// entities, so the error names up to five of those entities.
     fn require_callable(&self, catalogs: &Catalogs, taught: &TaughtEntity) -> Result<(), SeedError> {
         let Some(catalog) = catalogs.get(&taught.catalog) else { return Ok(()) };
         let has_method = self.methods.iter().any(|m| m.catalog == taught.catalog && m.entity == taught.entity);
@@ -304,8 +304,8 @@ impl Ledger {
         })
     }
 
-    /// Returns everything that the ledger holds and these catalogs show as one wave. Numbers stay those of the ledger: a hidden
-    /// entry leaves a gap.
+    /// Returns all entries of the ledger that are visible in these catalogs as one wave. The symbols keep their numbers, so a
+    /// hidden entry leaves a gap.
     pub fn to_wave(&self, catalogs: &Catalogs) -> Wave {
         let shown = |id: &CatalogId, entity: &str| catalogs.get(id).filter(|c| c.offers(entity));
         let mut wave = Wave::default();
@@ -337,18 +337,18 @@ impl Ledger {
         wave
     }
 
-    /// Returns the symbol of an exposed entity, such as `e4`.
+    /// Returns the symbol of an entity, such as `e4`; `None` if the entity is not exposed.
     pub fn symbol_of(&self, catalog: &CatalogId, entity: &str) -> Option<String> {
         let position = self.entities.iter().position(|e| e.entity == entity && &e.catalog == catalog)?;
         Some(format!("e{}", position + 1))
     }
 
-    /// Returns the exposed entities with their catalogs, in the order of their symbols.
+    /// Returns the exposed entities with their catalogs, in symbol order.
     pub fn exposed_entities<'a>(&'a self, catalogs: &'a Catalogs) -> impl Iterator<Item = (&'a Arc<Catalog>, &'a str)> {
         self.entities.iter().filter_map(|entry| Some((catalogs.get(&entry.catalog)?, entry.entity.as_str())))
     }
 
-    /// Returns the methods with their catalogs, in the order of their symbols.
+    /// Returns the taught methods with their catalogs, in symbol order.
     pub fn taught_methods<'a>(
         &'a self,
         catalogs: &'a Catalogs,
@@ -359,7 +359,7 @@ impl Ledger {
         })
     }
 
-    /// Returns the seeds that teach a new session everything that this ledger holds.
+    /// Returns seeds that teach a new session all entities and methods of this ledger.
     pub fn seeds(&self) -> Vec<Seed> {
         let seed = |entry: &EntityEntry| {
             let methods = self.methods.iter().filter(|m| m.catalog == entry.catalog && m.entity == entry.entity);
@@ -376,13 +376,13 @@ impl Ledger {
         self.entities.len()
     }
 
-    /// Returns the catalogs that have at least one exposed entity.
+    /// Returns the ids of the catalogs with at least one exposed entity.
     pub fn catalogs(&self) -> BTreeSet<&CatalogId> {
         self.entities.iter().map(|e| &e.catalog).collect()
     }
 
-    /// Returns the meanings of the symbols for the checker. A symbol has no meaning if its catalog does not show the entity to
-    /// this caller.
+    /// Returns the symbols with their meanings for the checker of programs. A symbol is missing if the caller's view of the
+    /// catalog hides its entity.
     pub fn scope(&self, catalogs: &Catalogs) -> Scope {
         let mut scope = Scope::default();
         let mut positions = BTreeMap::new();
@@ -413,7 +413,8 @@ impl Ledger {
     }
 }
 
-/// Visits the parameters of a capability. A row does not name the text of a search and the parameters that it only counts.
+/// Calls `visit` for each parameter of a capability. Table rows do not name the text of a search and the omitted optional
+/// parameters.
 fn visit_params<'a>(
     catalog: &'a Catalog,
     capability: &'a Capability,

@@ -1,5 +1,5 @@
-//! The symbols of a ledger by their meaning: the number of an entity or of a slot. It is made once for a rendering.
-//! Invariant: it says the same as the ledger, and numbers nothing itself.
+//! The reverse index of a ledger: from an entity or a slot to the number of its symbol. One index is built for each rendering.
+//! Invariant: the index contains exactly the numbers of the ledger and assigns none.
 
 use base::CatalogId;
 use catalog::{Catalog, Type};
@@ -9,15 +9,15 @@ use rustc_hash::FxHashMap;
 use super::Ledger;
 
 pub struct SymbolIndex<'a> {
-    /// The numbers of the exposed entities.
+    /// The number of each exposed entity, by catalog and name.
     entities: FxHashMap<(&'a CatalogId, &'a str), usize>,
-    /// By catalog and name: the types of the slots of this name with their numbers. There is nearly always one type.
+    /// The slots of each name, by catalog and name. Nearly every name has only one type.
     slots: FxHashMap<(&'a CatalogId, &'a str), SlotTypes<'a>>,
-    /// The largest number of a slot.
+    /// The number of slots, which is also the largest slot number.
     slot_count: usize,
 }
 
-/// The slots of one name, each as the text of its type and its number.
+/// The slots of one name: the text of each type with the slot number.
 enum SlotTypes<'a> {
     One(&'a str, usize),
     Several(Vec<(&'a str, usize)>),
@@ -37,13 +37,13 @@ impl<'a> SymbolIndex<'a> {
     /// Returns the number of a slot: 7 for `p7`.
     pub fn slot(&self, catalog: &Catalog, name: &str, kind: &Type) -> Option<usize> {
         match self.slots.get(&(&catalog.id, name))? {
-            // The text of a type is dear to write, so it is written only where it decides between several slots.
+            // Formatting a type as text is slow, so it is only done to choose between several slots of the same name.
             SlotTypes::One(_, only) => Some(*only),
             SlotTypes::Several(several) => find_type(several, kind),
         }
     }
 
-    /// Returns whether there is a slot of this name and type.
+    /// Returns whether the ledger has a slot with this name and type.
     pub fn has_slot(&self, catalog: &Catalog, name: &str, kind: &Type) -> bool {
         match self.slots.get(&(&catalog.id, name)) {
             Some(SlotTypes::One(only, number)) => find_type(&[(*only, *number)], kind).is_some(),
@@ -52,7 +52,7 @@ impl<'a> SymbolIndex<'a> {
         }
     }
 
-    /// Returns the largest number of a slot.
+    /// Returns the number of slots, which is also the largest slot number.
     pub fn slot_count(&self) -> usize {
         self.slot_count
     }

@@ -1,8 +1,8 @@
-//! The contract: the lines before a table's rows that say how to read it and how to write a program.
-//! Invariant: the lines have at most 400 o200k tokens together. A line stands once, before the first wave whose rows need it.
+//! The contract: the lines before a table's rows that explain how to read the table and how to write a program.
+//! Invariant: the lines have at most 400 tokens (o200k). Each line is written once, before the first wave whose rows need it.
 //!
-//! The wording was tried with readers that had nothing but these lines and a table, and wrote right programs on the first try
-//! (docs/teaching.md). Change it only with such a trial.
+//! The wording was tested with models that had only these lines and a table and wrote correct programs at the first attempt
+//! (docs/teaching.md). Change it only together with such a trial.
 
 use catalog::{Capability, Entity};
 
@@ -12,30 +12,30 @@ use crate::request::Catalogs;
 use crate::settings::SlotStyle;
 use crate::shown_slots::{RowSlots, leading_key_slots};
 
-/// The features that the rows of a session use. The contract explains these and nothing else.
+/// The features that the table rows of a session use. The contract explains only these features.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TableFeatures {
-    /// There is an entity, and so a table.
+    /// The session has an entity, and therefore a table.
     entities: bool,
     /// An entity has a search.
     search: bool,
-    /// A capability is called by name.
+    /// An entity has a method.
     methods: bool,
-    /// A method changes something.
+    /// A method is an effect.
     effects: bool,
-    /// A method takes a long text, which is written as a block.
+    /// A method has a parameter for long text, which a program writes as a block.
     blocks: bool,
-    /// More than one row needs a key of several parts, so `e1(..)` stands for it.
+    /// Several rows use the same multi-part key, so `e1(..)` replaces it.
     repeats_a_key: bool,
-    /// Lists and calls begin with such a key but its last slot, and `..` stands for it. There are enough of them to be worth a
-    /// sentence of the contract.
+    /// Lists and calls start with a multi-part key without its last slot, and `..` replaces these slots. It is set only if
+    /// enough rows use it to justify a sentence of the contract.
     pub abbreviates_keys: bool,
-    /// An entity has a key of several parts, which are not named again among its fields.
+    /// An entity has a multi-part key. Its parts are not repeated among the fields.
     long_keys: bool,
 }
 
-/// The number of rows with `..` that save as many tokens as their explanation costs.
-const WORTH_A_SENTENCE: usize = 6;
+/// The minimum number of rows with `..` at which the saved tokens exceed the cost of the explanation.
+const MIN_ABBREVIATED_ROWS: usize = 6;
 
 impl TableFeatures {
     pub fn of(ledger: &Ledger, catalogs: &Catalogs) -> Self {
@@ -58,19 +58,19 @@ impl TableFeatures {
             let entity = catalog.entity(&capability.entity).filter(|_| !capability.needs_anchor());
             abbreviated_rows += usize::from(entity.is_some_and(|entity| starts_with_key(entity, capability)));
         }
-        features.abbreviates_keys = abbreviated_rows >= WORTH_A_SENTENCE;
+        features.abbreviates_keys = abbreviated_rows >= MIN_ABBREVIATED_ROWS;
         features
     }
 }
 
-/// Returns whether the row of the capability begins with the slots of the entity's key but its last.
+/// Returns whether the capability's row starts with the slots of the entity's key, without the last slot.
 fn starts_with_key(entity: &Entity, capability: &Capability) -> bool {
     entity.key.len() > 2 && leading_key_slots(entity, &RowSlots::of(capability).filled) > 0
 }
 
-/// The examples in the lines, which write slots in the style of the table.
+/// The examples in the contract lines, with slots in the style of the table.
 struct ContractExamples {
-    /// Filters after a search.
+    /// The filters after a search.
     search_filters: &'static str,
     /// A reference to a row by its key.
     reference: &'static str,
@@ -92,7 +92,7 @@ struct ContractExamples {
     long_keys: &'static str,
 }
 
-const SYMBOLS: ContractExamples = ContractExamples {
+const SYMBOL_EXAMPLES: ContractExamples = ContractExamples {
     search_filters: "e1~\"words\"{p7=1}",
     reference: "e1(p1=..)",
     block: "#   p5=<<TAG",
@@ -105,7 +105,7 @@ const SYMBOLS: ContractExamples = ContractExamples {
     long_keys: "",
 };
 
-const NAMES: ContractExamples = ContractExamples {
+const NAME_EXAMPLES: ContractExamples = ContractExamples {
     search_filters: "e1~\"words\"{year=1}",
     reference: "e1(id=..)",
     block: "#   note=<<TAG",
@@ -118,11 +118,11 @@ const NAMES: ContractExamples = ContractExamples {
     long_keys: " A key's slots are fields too.",
 };
 
-/// Returns the lines that `now` needs and `before` did not.
+/// Returns the contract lines for the features that `now` has and `before` lacks.
 pub fn lines(style: SlotStyle, before: TableFeatures, now: TableFeatures) -> Vec<String> {
     let examples = match style {
-        SlotStyle::Symbols => SYMBOLS,
-        SlotStyle::Names => NAMES,
+        SlotStyle::Symbols => SYMBOL_EXAMPLES,
+        SlotStyle::Names => NAME_EXAMPLES,
     };
     if !before.entities {
         return if now.entities { first_lines(&examples, now) } else { Vec::new() };
@@ -135,10 +135,10 @@ pub fn lines(style: SlotStyle, before: TableFeatures, now: TableFeatures) -> Vec
         ));
     }
     if now.repeats_a_key && !before.repeats_a_key && !before.abbreviates_keys && !now.abbreviates_keys {
-        out.push(format!("# {KEYS}."));
+        out.push(format!("# {REPEATED_KEY_SENTENCE}."));
     }
     if now.abbreviates_keys && !before.abbreviates_keys {
-        out.push(format!("# {KEYS}; {LEADS}."));
+        out.push(format!("# {REPEATED_KEY_SENTENCE}; {ABBREVIATED_KEY_SENTENCE}."));
     }
     if now.long_keys && !before.long_keys && !examples.long_keys.is_empty() {
         out.push(format!("#{}", examples.long_keys));
@@ -156,10 +156,10 @@ pub fn lines(style: SlotStyle, before: TableFeatures, now: TableFeatures) -> Vec
     out
 }
 
-/// The sentence of `repeats_a_key`.
-const KEYS: &str = "e1(..) has e1's key, spelled out in an earlier row";
-/// The sentence of `abbreviates_keys`, which continues `KEYS`.
-const LEADS: &str = "in {} and .m#() .. is that key without its last slot";
+/// The sentence for the feature `repeats_a_key`.
+const REPEATED_KEY_SENTENCE: &str = "e1(..) has e1's key, spelled out in an earlier row";
+/// The sentence for the feature `abbreviates_keys`. It continues the sentence `REPEATED_KEY_SENTENCE`.
+const ABBREVIATED_KEY_SENTENCE: &str = "in {} and .m#() .. is that key without its last slot";
 
 fn each_line(examples: &ContractExamples) -> String {
     format!("# rows => {} runs per row; rows => {} makes new rows.", examples.each, examples.new_rows)
@@ -169,14 +169,14 @@ fn block_lines(examples: &ContractExamples) -> [String; 3] {
     [examples.block.to_owned(), "#   any text".to_owned(), "#   TAG)".to_owned()]
 }
 
-/// Returns the lines of a session's first wave.
+/// Returns the contract lines of a session's first wave.
 fn first_lines(examples: &ContractExamples, features: TableFeatures) -> Vec<String> {
     let order = if features.effects { "Effects run in the order written; lists" } else { "Lists" };
     let effect = if features.effects { ", () effect" } else { "" };
     let text = if features.search { " and \"text\" with real words" } else { "" };
     let keys = match (features.repeats_a_key, features.abbreviates_keys) {
-        (_, true) => format!(" {KEYS}; {LEADS}."),
-        (true, false) => format!(" {KEYS}."),
+        (_, true) => format!(" {REPEATED_KEY_SENTENCE}; {ABBREVIATED_KEY_SENTENCE}."),
+        (true, false) => format!(" {REPEATED_KEY_SENTENCE}."),
         (false, false) => String::new(),
     };
     let long_keys = if features.long_keys { examples.long_keys } else { "" };

@@ -1,10 +1,11 @@
-//! The rows of one entity: its list, get, queries, searches, methods and relations.
-//! Invariant: a slot is named with its type in the row that first needs it, and nowhere else. `..` stands only for slots that an
+//! The table rows of one entity: list, get, queries, searches, methods and relations.
+//! Invariant: each slot is explained once with its type, in the first row that uses it. `..` only replaces slots that an
 //! earlier row of the same entity in the same wave spells out.
 //!
-//! The rows have short forms, because keys of imported APIs have three and four parts, and a third of a table would repeat the
-//! same two or three slots. `e1(..)` has the key of an earlier row, `e1{..}` and `e1.m1(..,x=$)` have that key without its last
-//! slot. Calls without arguments share a row, as relations do. The arrow alone separates what a row gives.
+//! Keys of imported APIs have three or four parts, and without abbreviations a third of a table would repeat the same slots.
+//! The abbreviations are: `e1(..)` is the key of an earlier row; `e1{..}` and `e1.m1(..,x=$)` contain that key without its last
+//! slot; calls without arguments share one row, and relations share one row. Only an arrow separates the result of a row from
+//! the text before it.
 
 use catalog::{Capability, Catalog, Entity, FieldSource, Param, Type};
 
@@ -17,8 +18,9 @@ use crate::ledger::{TaughtMethod, TaughtRelation};
 use crate::settings::SlotStyle;
 use crate::shown_slots::{RowSlots, leading_key_slots, shown_fields};
 
-/// The length from which on a list of fields is not repeated, but refers to another entity that has the same list.
-const SHARED_FIELDS: usize = 3;
+/// The minimum length at which an entity with the same list of fields as another entity refers to that entity instead of
+/// repeating the list.
+const MIN_SHARED_FIELDS: usize = 3;
 
 /// Writes the rows of one entity to the table.
 pub struct EntityWriter<'s, 'a> {
@@ -27,17 +29,19 @@ pub struct EntityWriter<'s, 'a> {
     entity: &'a Entity,
     /// The number of the entity's symbol.
     number: usize,
-    /// `e4`
+    /// The entity's symbol, such as `e4`.
     symbol: String,
-    /// The entity with its key to fill in: `e4(p1=$,p2=$)`, or `e4($)` if the key has one part.
+    /// The expression for one instance: `e4(p1=$,p2=$)`, or `e4($)` if the key has one part.
     anchor: String,
-    /// Whether no row has said yet what the entity is and which fields it has.
+    /// Whether no row has described the entity and its fields so far.
     needs_description: bool,
-    /// Whether a row has spelled out the key, so that `(..)` may stand for it.
+    /// Whether a row has spelled out the key, so that `(..)` may replace it.
     has_spelled_key: bool,
-    /// The row of the first relation that describes no entity. The further relations of this kind are added to it.
+    /// The index of the row to which further relations are added: the first relation row that does not describe its target
+    /// entity.
     relations_row: Option<usize>,
-    /// The rows of calls without arguments, each with its result. Further calls with the same result are added to them.
+    /// The result and the row index of each row of calls without arguments. Further calls with the same result are added to
+    /// that row.
     simple_call_rows: Vec<(String, usize)>,
 }
 
@@ -67,7 +71,7 @@ impl<'s, 'a> EntityWriter<'s, 'a> {
         writer
     }
 
-    /// Writes all rows of the changes.
+    /// Writes all rows of the entity's part of the wave.
     pub fn write(&mut self, changes: &EntityChanges<'a>) {
         if changes.is_new {
             self.write_reads();
@@ -97,7 +101,8 @@ impl<'s, 'a> EntityWriter<'s, 'a> {
         }
     }
 
-    /// Writes the row that lists everything. In symbols the fields have a row of their own, because its expression names them.
+    /// Writes the row of the entity's list. In the symbol style, the fields have a separate row whose expression contains their
+    /// symbols.
     fn write_list(&mut self) {
         if self.state.style == SlotStyle::Names || !self.needs_description {
             return self.write_read(self.symbol.clone(), &[], true, |_, _| {});
@@ -140,7 +145,7 @@ impl<'s, 'a> EntityWriter<'s, 'a> {
         });
     }
 
-    /// Writes a row that gives rows of this entity. The first such row also describes the entity and its fields.
+    /// Writes the row of a read that returns rows of this entity. The first such row also describes the entity and its fields.
     fn write_read(
         &mut self,
         mut expr: String,
@@ -162,7 +167,7 @@ impl<'s, 'a> EntityWriter<'s, 'a> {
         self.push_row(expr, meaning);
     }
 
-    /// Writes a method: `e1(p1=$,p2=$).m1(p5=<<T)` on an instance, `e1.m2(p1=$)` on the type.
+    /// Writes the row of a method: `e1(p1=$,p2=$).m1(p5=<<T)` on an instance, `e1.m2(p1=$)` on the entity.
     pub fn write_method(&mut self, method: &TaughtMethod) {
         let Some(capability) = self.catalog.capability(&method.capability) else { return };
         let slots = RowSlots::of(capability);
@@ -183,7 +188,8 @@ impl<'s, 'a> EntityWriter<'s, 'a> {
             self.add_description(&mut meaning, self.entity);
         }
         add_result(&mut meaning, |out| self.write_method_result(out, capability));
-        // The fields are named only if this method gives rows of the entity: a program cannot read them otherwise.
+        // The fields are described only if this method returns rows of the entity, because otherwise a program cannot read
+        // them.
         if describes && capability.gives_rows() && capability.returns == self.entity.name {
             self.add_fields(self.entity, &slots.filled, on_instance, &mut expr, &mut meaning);
         }
@@ -213,7 +219,7 @@ impl<'s, 'a> EntityWriter<'s, 'a> {
         }
     }
 
-    /// Adds the name and the fields of the entity that a method answers with, if no row has named these fields.
+    /// Adds the name and the fields of the entity that a method returns, unless a row has already described that entity.
     fn describe_answer(&mut self, capability: &Capability, expr: &mut String, meaning: &mut String) {
         if self.state.undescribed.is_empty() || !capability.gives_rows() {
             return;
@@ -232,8 +238,8 @@ impl<'s, 'a> EntityWriter<'s, 'a> {
         });
     }
 
-    /// Adds a row for a method. A call on an instance without arguments is added to the first row with the same result:
-    /// `… · .m5() unlock`.
+    /// Adds the row of a method. A call on an instance without arguments is added to the first row with the same result: `… ·
+    /// .m5() unlock`.
     fn push_method_row(&mut self, expr: String, meaning: String) {
         let call = expr.strip_prefix(&self.anchor).filter(|call| call.ends_with("()"));
         let result_and_about =
@@ -271,7 +277,7 @@ impl<'s, 'a> EntityWriter<'s, 'a> {
             return self.push_row(expr, meaning);
         }
         if let Some(row) = self.relations_row.and_then(|row| self.state.rows.get_mut(row)) {
-            // The row of the entity's first relation has the others too: `… · .r2 → [e7] comments`.
+            // Further relations of the entity are added to the row of the first relation: `… · .r2 → [e7] comments`.
             add_phrase(&mut row.meaning, |out| {
                 out.push('.');
                 out.push_str(&taught.symbol);
@@ -289,7 +295,7 @@ impl<'s, 'a> EntityWriter<'s, 'a> {
         self.push_row(expr, meaning);
     }
 
-    /// Returns the expression that a relation is written on: one row if the entity has a get, otherwise a list.
+    /// Returns the expression before a relation: one instance if the entity has a get, otherwise the list.
     fn relation_source(&self) -> String {
         let name = &self.entity.name;
         if self.catalog.get_of(name).is_some() {
@@ -305,7 +311,7 @@ impl<'s, 'a> EntityWriter<'s, 'a> {
         source
     }
 
-    /// Adds a row, in which `(..)` replaces a key of several parts that an earlier row spells out.
+    /// Adds a row. `(..)` replaces a multi-part key that an earlier row spells out.
     fn push_row(&mut self, mut expr: String, meaning: String) {
         let spells_key = self.entity.key.len() > 1 && expr.starts_with(&self.anchor);
         if spells_key && self.has_spelled_key {
@@ -331,15 +337,15 @@ impl<'s, 'a> EntityWriter<'s, 'a> {
         out
     }
 
-    /// Adds the filters of a list: `{p1=$,p5=$}`.
+    /// Appends the filters of a list: `{p1=$,p5=$}`.
     fn push_filters(&self, expr: &mut String, params: &[&Param]) {
         expr.push('{');
         self.push_abbreviated_places(expr, params);
         expr.push('}');
     }
 
-    /// Adds the places of a list or of a call on the type. Once a row has spelled out the key, `..` stands for all slots of the
-    /// key but the last.
+    /// Appends the places to fill of a list, or of a call on the entity. If a row has spelled out the key, `..` replaces all
+    /// key slots except the last.
     fn push_abbreviated_places(&self, expr: &mut String, params: &[&Param]) {
         let abbreviated = if self.has_spelled_key && self.state.abbreviates_keys {
             leading_key_slots(self.entity, params)
@@ -352,7 +358,7 @@ impl<'s, 'a> EntityWriter<'s, 'a> {
         self.push_places(expr, rest);
     }
 
-    /// Adds the parameters with places to fill in: `p1=$,p5=<<T`.
+    /// Appends the parameters with places to fill: `p1=$,p5=<<T`.
     fn push_places(&self, out: &mut String, params: &[&Param]) {
         for (position, param) in params.iter().enumerate() {
             out.push_str(if position == 0 { "" } else { "," });
@@ -361,7 +367,7 @@ impl<'s, 'a> EntityWriter<'s, 'a> {
         }
     }
 
-    /// Adds a slot in the style of the table: `p7` or its name.
+    /// Appends a slot in the style of the table: its symbol (`p7`) or its name.
     fn push_slot(&self, out: &mut String, name: &str, kind: &Type) {
         let number = match self.state.style {
             SlotStyle::Symbols => self.state.symbols.slot(self.catalog, name, kind),
@@ -373,7 +379,7 @@ impl<'s, 'a> EntityWriter<'s, 'a> {
         }
     }
 
-    /// Adds the name of an entity, and its description if that says more than the name.
+    /// Appends the name of an entity, and its description unless the description only repeats the name.
     fn add_description(&self, out: &mut String, entity: &Entity) {
         add_phrase(out, |out| self.write_name(out, entity));
         if !restates(&entity.about, &[&entity.name, self.catalog.id.as_str()]) {
@@ -381,7 +387,7 @@ impl<'s, 'a> EntityWriter<'s, 'a> {
         }
     }
 
-    /// Writes the name of an entity, with its catalog if the session has several.
+    /// Appends the name of an entity, with its catalog if the session has several catalogs.
     fn write_name(&self, out: &mut String, entity: &Entity) {
         if self.state.is_qualified {
             out.push_str(self.catalog.id.as_str());
@@ -390,11 +396,11 @@ impl<'s, 'a> EntityWriter<'s, 'a> {
         out.push_str(&entity.name);
     }
 
-    /// Adds the names and types of the entity's fields to `meaning`. In symbols `expr` gets a projection of them, whose order
-    /// the names follow, so that no symbol is repeated.
+    /// Appends the names and types of the entity's fields to `meaning`. In the symbol style, `expr` gets a projection with the
+    /// symbols of the fields. The names are in the same order, so no symbol is written twice.
     ///
-    /// By name, parts of the key that `expr` spells out (as `filled`, or all if it `spells_key`) are left out, and a list that
-    /// another entity has too becomes a reference to that entity.
+    /// In the name style, key parts that `expr` spells out are omitted: the parts in `filled`, or all parts if `spells_key` is
+    /// true. A list that equals the list of another entity becomes a reference to that entity.
     fn add_fields(
         &mut self,
         entity: &'a Entity,
@@ -413,7 +419,7 @@ impl<'s, 'a> EntityWriter<'s, 'a> {
         for field in shown_fields(entity) {
             self.state.mark_named(catalog, &field.name, &field.kind);
             shown_count += 1;
-            // A header that stands in for a key, such as the date of an import's answer, says nothing about the row.
+            // A key that is read from a header, such as the answer's date in imported catalogs, does not describe the row.
             let stands_in_for_key = entity.key.len() == 1 && matches!(field.source, FieldSource::Header(_));
             let is_spelled_key = by_name
                 && has_long_key
@@ -436,7 +442,7 @@ impl<'s, 'a> EntityWriter<'s, 'a> {
             expr.push('[');
             expr.push_str(&projection.replace(", ", ","));
             expr.push(']');
-        } else if named_count >= SHARED_FIELDS {
+        } else if named_count >= MIN_SHARED_FIELDS {
             let Some(number) = self.state.symbols.entity(&catalog.id, &entity.name) else { return };
             let first = *self.state.field_lists.entry(names.clone()).or_insert(number);
             if first != number {
@@ -448,7 +454,7 @@ impl<'s, 'a> EntityWriter<'s, 'a> {
         add_phrase(meaning, |out| out.push_str(&names));
     }
 
-    /// Names the slots of a key of several parts that no row has named.
+    /// Appends the explanations of the slots of a multi-part key that no row has explained.
     fn name_key_slots(&mut self, out: &mut String) {
         if self.entity.key.len() == 1 {
             return;
@@ -462,7 +468,7 @@ impl<'s, 'a> EntityWriter<'s, 'a> {
         });
     }
 
-    /// Names the parameters of a row: `p6 note markdown`, and `opt p3, p11 since date`.
+    /// Appends the explanations of a row's parameters: `p6 note markdown`, and `opt p3, p11 since date`.
     fn name_params(&mut self, out: &mut String, slots: &RowSlots<'_>) {
         add_phrase(out, |out| {
             let list_start = out.len();
@@ -489,7 +495,8 @@ impl<'s, 'a> EntityWriter<'s, 'a> {
         });
     }
 
-    /// Writes `p11 since date` if no row has named the slot, otherwise nothing. By name, a slot without a type needs no naming.
+    /// Appends `p11 since date`, unless a row has already explained the slot. In the name style, a slot without a written type
+    /// needs no explanation.
     fn name_slot(&mut self, out: &mut String, name: &str, kind: &Type, slot_use: SlotUse) {
         let Some((number, false)) = self.state.mark_named(self.catalog, name, kind) else { return };
         let start = out.len();

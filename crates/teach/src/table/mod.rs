@@ -1,6 +1,7 @@
-//! The table of a wave, as the text that a model reads: contract lines, a header, and rows with exactly one tab, in a fence.
-//! Invariant: every left cell parses and checks against the ledger that it was rendered from. A row that does not is left out
-//! and reported.
+//! The table of a wave, the text that a model reads: contract lines, a header, and rows of two cells separated by one tab, in a
+//! fence.
+//! Invariant: the expression in every left cell parses and checks against the ledger of the table. A row whose expression fails
+//! is omitted and reported.
 
 mod contract;
 mod entity_rows;
@@ -20,19 +21,18 @@ use crate::ledger::{Ledger, Wave};
 use crate::request::Catalogs;
 use crate::settings::SlotStyle;
 
-/// The sentence after the symbols of a session that a request teaches nothing new.
+/// The sentence for a request that teaches nothing new. It follows the list of the session's symbols.
 pub const UNCHANGED_USE: &str = "Use `plasm` / `plasm_run` with this logical_session_ref.";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RenderedTable {
-    /// The fence with everything in it.
+    /// The text of the table, including the fence.
     pub text: String,
-    /// The expressions that failed their check, with the reason. Each is a bug of this crate: tests find it, and a caller logs it.
+    /// The expressions that failed the check, with their diagnostics. Each one is a bug in this crate, so the caller logs them.
     pub dropped: Vec<String>,
 }
 
-/// Renders the table of the wave that led from `before` to `ledger`. The contract lines that earlier waves needed are not
-/// repeated.
+/// Renders the table of the wave between the ledgers `before` and `ledger`. Contract lines of earlier waves are not repeated.
 pub fn render_wave(
     style: SlotStyle,
     before: &Ledger,
@@ -68,12 +68,12 @@ pub fn render_wave(
 
 struct ExpressionChecker<'s> {
     limits: Limits,
-    /// The checker of taught lines, which keeps what it prepared from the scope for all rows of the table.
+    /// The checker of table rows. It prepares the scope once for all rows of the table.
     lines: check::TaughtLines<'s>,
 }
 
 impl ExpressionChecker<'_> {
-    /// Returns the expression and its diagnostics if it cannot be taught.
+    /// Checks an expression. Returns the expression with its diagnostics if the check fails, or `None` if it passes.
     fn rejection(&mut self, expr: &str) -> Option<String> {
         let parsed = syntax::parse_taught(expr, &self.limits);
         let diagnostics =

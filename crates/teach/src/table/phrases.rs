@@ -1,19 +1,19 @@
-//! The phrases of a row's meaning, and the descriptions that are left out because names say the same.
-//! Invariant: an empty phrase leaves no separator behind.
+//! The phrases in the right cell of a row (its meaning), and the removal of descriptions that only repeat names.
+//! Invariant: an empty phrase adds no separator.
 
 use super::slot_types::write_symbol;
 
-/// Adds a phrase of a meaning, unless `write` writes nothing.
+/// Adds a phrase to a meaning. If `write` writes nothing, no separator is added.
 pub fn add_phrase(out: &mut String, write: impl FnOnce(&mut String)) {
     add_separated(out, " · ", 0, write);
 }
 
-/// Adds the result of a row. Its arrow separates it from the phrase before, so a space is enough.
+/// Adds the result of a row. The result starts with an arrow, so a space is enough as a separator.
 pub fn add_result(out: &mut String, write: impl FnOnce(&mut String)) {
     add_separated(out, " ", 0, write);
 }
 
-/// Adds an item to the list that begins at `list_start`.
+/// Adds an item to the comma-separated list that starts at the byte position `list_start`.
 pub fn add_item(out: &mut String, list_start: usize, write: impl FnOnce(&mut String)) {
     add_separated(out, ", ", list_start, write);
 }
@@ -30,21 +30,21 @@ fn add_separated(out: &mut String, separator: &str, list_start: usize, write: im
     }
 }
 
-/// Adds the number of items that were left out: `… 31 more`.
+/// Adds the number of omitted items: `… 31 more`.
 pub fn add_omitted_count(out: &mut String, count: usize) {
     if count > 0 {
         out.push_str(&format!("{}… {count} more", if out.is_empty() { "" } else { ", " }));
     }
 }
 
-/// Writes the result of a row with many rows of an entity, `→ [e4]`, or with one, `→ e4`.
+/// Writes the result type of a table row: `→ [e4]` for many rows of an entity, `→ e4` for one row.
 pub fn write_result_type(out: &mut String, entity_number: usize, many: bool) {
     out.push_str(if many { "→ [" } else { "→ " });
     write_symbol(out, 'e', entity_number);
     out.push_str(if many { "]" } else { "" });
 }
 
-/// Writes a text on one line, because a line break or a tab would end its cell.
+/// Writes a text on one line. A line break or a tab would end the cell of the table.
 pub fn write_one_line(out: &mut String, text: &str) {
     for (position, word) in text.split_whitespace().enumerate() {
         out.push_str(if position == 0 { "" } else { " " });
@@ -52,7 +52,7 @@ pub fn write_one_line(out: &mut String, text: &str) {
     }
 }
 
-/// Words that describe nothing by themselves.
+/// Words that add no information to a description.
 const EMPTY_WORDS: &[&str] = &[
     "a",
     "an",
@@ -90,9 +90,9 @@ const EMPTY_WORDS: &[&str] = &[
     "with",
 ];
 
-/// Returns whether a description only repeats these names: `a pull request` of `PullRequest`, `List issue comments` of
-/// `IssueComment` in a row that asks for an `issue_number`. A description that was cut and begins with the name (`Issues are a
-/// great way to…`) counts as a repetition, because the cut removed the rest.
+/// Returns whether a description only repeats these names: `a pull request` for `PullRequest`, or `List issue comments` for
+/// `IssueComment` in a row with an `issue_number`. A cut description that starts with the name (`Issues are a great way to…`)
+/// counts as a repetition, because the informative part is missing.
 pub fn restates(about: &str, names: &[&str]) -> bool {
     let is_known = |word: &str| names.iter().any(|name| name_words(name).any(|own| is_same_word(own, word)));
     let is_empty = |word: &&str| EMPTY_WORDS.iter().any(|empty| empty.eq_ignore_ascii_case(word));
@@ -101,8 +101,8 @@ pub fn restates(about: &str, names: &[&str]) -> bool {
     (about.ends_with('…') && is_known(first)) || words.all(is_known)
 }
 
-/// Returns the description of a call without its object, if the object is the entity that the call is on: `Lock` for `Lock an
-/// issue`, `Set labels` for `Set labels for an issue`.
+/// Returns the description of a call without its object, if the object is the entity of the call: `Lock` for `Lock an issue`,
+/// `Set labels` for `Set labels for an issue`.
 pub fn without_object<'t>(about: &'t str, name: &str) -> &'t str {
     let is_known = |word: &str| name_words(name).any(|own| is_same_word(own, word));
     let mut end = about.len();
@@ -113,7 +113,8 @@ pub fn without_object<'t>(about: &'t str, name: &str) -> &'t str {
             return match before.rsplit_once(char::is_whitespace) {
                 None => before,
                 Some((action, "of" | "for" | "from" | "in" | "into" | "on" | "to")) => action,
-                // The words between verb and object belong to the object: `Remove dependency an issue is blocked by`.
+                // Words between the verb and the object belong to the object, so nothing is removed: `Remove dependency an
+                // issue is blocked by`.
                 Some(_) => about,
             };
         }
@@ -126,7 +127,7 @@ pub fn without_object<'t>(about: &'t str, name: &str) -> &'t str {
     about
 }
 
-/// Returns the words of a name or a text: `PullRequest`, `pull_request` and `Pull Requests` have the same two, but for case.
+/// Returns the words of a name or a text. `PullRequest` and `pull_request` have the same two words, except for their case.
 fn name_words(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -143,7 +144,7 @@ fn name_words(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns whether two words are the same but for singular and plural, or one is short for the other: `repo`, `repositories`.
+/// Returns whether two words differ only in singular and plural, or one is a short form of the other: `repo`, `repositories`.
 fn is_same_word(one: &str, other: &str) -> bool {
     let stem_length = |word: &'_ str| match word.as_bytes() {
         [.., b'i', b'e', b's'] => word.len() - 3,
@@ -194,7 +195,7 @@ mod tests {
             ("Remove all labels from an issue", "Issue", "Remove all labels"),
             ("Pin an issue comment", "IssueComment", "Pin"),
             ("Rename a branch", "BranchWithProtection", "Rename"),
-            // These descriptions would mean something else without their last words.
+            // Without their last words, these descriptions would have another meaning.
             ("Delete commit signature protection", "BranchProtection", "Delete commit signature protection"),
             ("Remove a sub-issue", "Issue", "Remove a sub-issue"),
             ("Move what is under an issue", "Issue", "Move what is under an issue"),

@@ -1,32 +1,34 @@
 //! The type of a slot as a table writes it, such as `date`, `e4` or `open/doing/done`.
-//! Invariant: a type is never longer than a table's line allows. A type that was cut ends in `…`, and the checker's corrections
-//! have the rest.
+//! Invariant: each type has a maximum length. A cut type ends with `…`; the corrections of the checker contain the whole type.
 
 use catalog::{Catalog, TextStyle, Type};
 
 use crate::ledger::SymbolIndex;
 
-/// How many choices are written out.
-const CHOICES: usize = 10;
-/// How many characters the type of a required parameter may have: a program has to make such a value.
-const REQUIRED: usize = 120;
-/// How many characters the type of an optional parameter may have.
-const OPTIONAL: usize = 56;
-/// How many characters the type of a field may have: a program only reads it, and sees its values in results.
-const FIELD: usize = 48;
+/// The maximum number of choices in a type.
+const MAX_CHOICES: usize = 10;
+/// The maximum length in characters of a required parameter's type. It is the largest limit, because a program must construct
+/// such a value.
+const MAX_REQUIRED_TYPE_CHARS: usize = 120;
+/// The maximum length in characters of an optional parameter's type.
+const MAX_OPTIONAL_TYPE_CHARS: usize = 56;
+/// The maximum length in characters of a field's type. It is the smallest limit, because programs only read fields and results
+/// show their values.
+const MAX_FIELD_TYPE_CHARS: usize = 48;
 
-/// How a row uses a slot, which decides how much of the type is written.
+/// The use of a slot in a row. It decides how long the written type may be.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum SlotUse {
-    /// A field of the rows that a program reads.
+    /// The slot is a field of the result's rows.
     Field,
-    /// A place to fill in the row's expression.
+    /// The slot is a place to fill in the row's expression.
     Filled,
-    /// A parameter that may be left out.
+    /// The slot is an optional parameter.
     Optional,
 }
 
-/// Writes a space and the type. A plain string is not written: the contract says that a slot without a type is a string.
+/// Writes a space and the type. For a plain string nothing is written, because the contract states that a slot without a type
+/// is a string.
 pub fn write_type(out: &mut String, symbols: &SymbolIndex<'_>, catalog: &Catalog, kind: &Type, slot_use: SlotUse) {
     if matches!(kind, Type::String(TextStyle::Short)) {
         return;
@@ -51,9 +53,9 @@ pub fn write_type(out: &mut String, symbols: &SymbolIndex<'_>, catalog: &Catalog
         other => write_item_type(out, symbols, catalog, other, slot_use),
     }
     let most = match slot_use {
-        SlotUse::Field => FIELD,
-        SlotUse::Filled => REQUIRED,
-        SlotUse::Optional => OPTIONAL,
+        SlotUse::Field => MAX_FIELD_TYPE_CHARS,
+        SlotUse::Filled => MAX_REQUIRED_TYPE_CHARS,
+        SlotUse::Optional => MAX_OPTIONAL_TYPE_CHARS,
     };
     shorten(out, start, most);
 }
@@ -62,7 +64,7 @@ fn write_item_type(out: &mut String, symbols: &SymbolIndex<'_>, catalog: &Catalo
     match kind {
         Type::Ref(target) => write_reference(out, symbols, catalog, target),
         Type::Select(choices) => write_choices(out, choices),
-        // To read a field a program needs the names in the object only; results show the values.
+        // To read a field, a program only needs the names in the object, so their types are not written.
         Type::Object(slots) if slot_use == SlotUse::Field => {
             out.push('{');
             for (position, name) in slots.keys().enumerate() {
@@ -82,7 +84,7 @@ fn write_reference(out: &mut String, symbols: &SymbolIndex<'_>, catalog: &Catalo
     }
 }
 
-/// Writes a symbol, such as `e4` or `p7`. It does so without `format!`, because a table writes thousands of symbols.
+/// Writes a symbol such as `e4` or `p7`. It avoids `format!`, which is slow for the thousands of symbols in a table.
 pub fn write_symbol(out: &mut String, letter: char, mut number: usize) {
     out.push(letter);
     let mut digits = [0_u8; 20];
@@ -96,16 +98,16 @@ pub fn write_symbol(out: &mut String, letter: char, mut number: usize) {
 }
 
 fn write_choices(out: &mut String, choices: &[String]) {
-    for (position, choice) in choices.iter().take(CHOICES).enumerate() {
+    for (position, choice) in choices.iter().take(MAX_CHOICES).enumerate() {
         out.push_str(if position == 0 { "" } else { "/" });
         out.push_str(choice);
     }
-    if choices.len() > CHOICES {
+    if choices.len() > MAX_CHOICES {
         out.push_str("/…");
     }
 }
 
-/// Puts the text from `start` on into one line, and cuts it to `most` characters.
+/// Joins the lines of `out` from byte position `start` on, and cuts this text to `most` characters.
 fn shorten(out: &mut String, start: usize, most: usize) {
     let text = &out[start..];
     if text.len() <= most && !text.contains(['\n', '\t', '\r']) && !text.contains("  ") {
@@ -117,7 +119,7 @@ fn shorten(out: &mut String, start: usize, most: usize) {
         return out.push_str(&line);
     }
     out.extend(line.chars().take(most));
-    // The cut is made after a whole choice or slot, because a part of a name would be read as a name.
+    // The text is cut after a whole choice or slot, because a model would read a part of a name as a name.
     let end_of_last = |separator: &str| out[start..].rfind(separator).map(|at| start + at + separator.len());
     if let Some(end) = end_of_last("/").max(end_of_last(", ")) {
         out.truncate(end);
@@ -125,7 +127,7 @@ fn shorten(out: &mut String, start: usize, most: usize) {
     out.push('…');
 }
 
-/// Returns whether values of the type are long texts, which a program writes as blocks.
+/// Returns whether values of the type are long texts. A program writes such values as blocks.
 pub fn is_long(kind: &Type) -> bool {
     use TextStyle::{Document, Html, JsonText, Markdown};
     matches!(kind, Type::String(Markdown | Document | Html | JsonText))

@@ -1,5 +1,5 @@
-//! The input of a table's rows, and the state that they share: what the rows written so far have named and described.
-//! Invariant: a slot is named once and an entity is described once, in the first row that needs it.
+//! The input for the rows of a table, and the state that all rows share: the slots and entities that were already explained.
+//! Invariant: each slot and each entity is explained once, in the first row that uses it.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,18 +11,18 @@ use crate::settings::SlotStyle;
 
 /// The wave to render.
 pub struct WaveInput<'a> {
-    /// The ledger of the waves before, whose slots and entities are not explained again.
+    /// The ledger before this wave. Its slots and entities were explained by earlier tables.
     pub before: &'a Ledger,
-    /// The ledger with the wave, which has the symbols of the rows.
+    /// The ledger with this wave. The rows use its symbols.
     pub ledger: &'a Ledger,
     pub catalogs: &'a Catalogs,
     pub wave: &'a Wave,
     pub style: SlotStyle,
-    /// Whether `..` stands for the leading slots of a key that an earlier row of the wave spells out.
+    /// Whether `..` may replace the leading slots of a key that an earlier row of the wave spells out.
     pub abbreviates_keys: bool,
 }
 
-/// The part of a wave that belongs to one entity.
+/// The additions of a wave for one entity.
 #[derive(Default)]
 pub struct EntityChanges<'a> {
     /// Whether the wave adds the entity itself.
@@ -31,31 +31,32 @@ pub struct EntityChanges<'a> {
     pub relations: Vec<&'a TaughtRelation>,
 }
 
-/// A row of the table.
+/// One row of the table.
 #[derive(Debug, Default)]
 pub struct TableRow {
-    /// The left cell.
+    /// The expression in the left cell.
     pub expr: String,
-    /// The right cell.
+    /// The text in the right cell, which explains the expression.
     pub meaning: String,
-    /// Full expressions that the right cell has in short, to be checked too: further relations of an entity, and further calls
-    /// without arguments.
+    /// The full forms of expressions that the right cell abbreviates: further relations and further calls without arguments.
+    /// They are checked like the left cell.
     pub also: Vec<String>,
 }
 
-/// The rows written so far, and what they explain.
+/// The rows written so far, with the slots and entities that they explain.
 pub struct TableState<'a> {
     pub symbols: SymbolIndex<'a>,
     pub style: SlotStyle,
-    /// Whether entities are shown with their catalogs, because the session has several catalogs.
+    /// Whether entities are written with their catalog, because the session has several catalogs.
     pub is_qualified: bool,
-    /// Whether `..` stands for the leading slots of a key.
+    /// Whether `..` may replace the leading slots of a key.
     pub abbreviates_keys: bool,
-    /// Whether a row has named a slot, by the slot's number.
+    /// For each slot number, whether a row has explained the slot.
     named_slots: Vec<bool>,
-    /// Numbers of the entities whose fields no row names yet, because only relations and calls of others lead to them.
+    /// The numbers of entities whose fields no row has described so far. Only relations and calls of other entities return rows
+    /// of them.
     pub undescribed: HashSet<usize>,
-    /// Lists of fields as a row has them, with the number of the first entity that has the list.
+    /// The number of the first entity with a list of fields, by the text of the list.
     pub field_lists: HashMap<String, usize>,
     pub rows: Vec<TableRow>,
 }
@@ -74,7 +75,7 @@ impl<'a> TableState<'a> {
         }
     }
 
-    /// Marks a slot as named. Returns its number and whether it was named before.
+    /// Marks a slot as explained. Returns the slot's number, and whether a row had already explained the slot.
     pub fn mark_named(&mut self, catalog: &Catalog, name: &str, kind: &Type) -> Option<(usize, bool)> {
         let number = self.symbols.slot(catalog, name, kind)?;
         let was_named = self.named_slots.get_mut(number).is_some_and(|named| std::mem::replace(named, true));
@@ -82,7 +83,7 @@ impl<'a> TableState<'a> {
     }
 }
 
-/// Returns the number of a symbol: 4 for `e4`.
+/// Returns the number in a symbol: 4 for `e4`.
 pub fn symbol_number(symbol: &str) -> usize {
     symbol.get(1..).and_then(|digits| digits.parse().ok()).unwrap_or_default()
 }

@@ -1,5 +1,5 @@
-//! The rows of one wave: all rows of each new entity, then the new methods and relations of earlier entities.
-//! Invariant: the same wave has the same rows in the same order, whatever the order of its seeds was.
+//! The table rows of one wave: all rows of each new entity, then the new methods and relations of earlier entities.
+//! Invariant: the rows and their order do not depend on the order of the seeds.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -33,7 +33,7 @@ pub fn wave_rows(wave_input: &WaveInput<'_>) -> Vec<TableRow> {
 
 type ChangesByEntity<'a> = BTreeMap<usize, (&'a CatalogId, &'a str, EntityChanges<'a>)>;
 
-/// Returns the parts of the wave by the number of their entity.
+/// Returns the additions of the wave, grouped by entity number.
 fn changes_by_entity<'a>(wave_input: &WaveInput<'a>) -> ChangesByEntity<'a> {
     let mut changes = ChangesByEntity::new();
     for new in &wave_input.wave.entities {
@@ -57,7 +57,8 @@ fn changes_of<'m, 'a>(
     &mut changes.entry(symbol_number(symbol)).or_insert((catalog, entity, EntityChanges::default())).2
 }
 
-/// Describes the entities that only methods of earlier waves answer with, by writing the first of these methods again.
+/// Describes the entities that only methods of earlier waves return. The first of these methods is written again with the
+/// description.
 fn describe_remaining<'a>(wave_input: &WaveInput<'a>, state: &mut TableState<'a>) {
     if state.undescribed.is_empty() {
         return;
@@ -73,8 +74,8 @@ fn describe_remaining<'a>(wave_input: &WaveInput<'a>, state: &mut TableState<'a>
     }
 }
 
-/// Returns the numbers of the entities of this wave whose fields are named by no row of their own and by no earlier wave: only
-/// relations and calls of other entities lead to them.
+/// Returns the numbers of the entities of this wave that neither have a row of their own nor were described by an earlier wave.
+/// Only relations and calls of other entities return rows of them.
 fn undescribed_entities(wave_input: &WaveInput<'_>, symbols: &SymbolIndex<'_>) -> HashSet<usize> {
     let has_own_rows = |catalog: &Catalog, entity: &str| {
         let mut methods = wave_input.ledger.taught_methods(wave_input.catalogs);

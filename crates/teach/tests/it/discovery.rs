@@ -1,4 +1,4 @@
-//! Discovery over the shipped catalogs: its quality over the labelled intents, permissions, reloads, ranking and decisions.
+//! Tests of discovery over the shipped catalogs: quality on the labelled intents, permissions, reloads, ranking and decisions.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ fn the_labels_of_the_intents_are_valid() {
     assert_eq!(paraphrases_with_the_name, Vec::<String>::new(), "no paraphrases");
 }
 
-/// The floors are measured numbers with a little room. A change that falls below them is a regression.
+/// The expected minimum values are measured values minus a small tolerance. A smaller value is a regression.
 #[test]
 fn recall_and_rank_stay_above_their_floors() {
     let all = outcomes(&Index::new(&shipped()), &intents());

@@ -1,4 +1,5 @@
-//! Golden cases of the taught table, each line of their input being a `plasm_context` call, and the stability of symbols.
+//! Golden tests of the taught table, and tests of symbols that stay stable. Each line of a golden input is one `plasm_context`
+//! call.
 
 use std::collections::BTreeMap;
 
@@ -51,7 +52,8 @@ fn symbols_do_not_change_and_do_not_depend_on_the_order_of_seeds() {
     }
 }
 
-/// `odd:Key` is described on a method of an earlier wave, which is `m2` although the caller may no longer use `m1`.
+/// `odd:Key` is described in the row of a method of an earlier wave. The method stays `m2`, although the caller may no longer
+/// use `m1`.
 #[test]
 fn a_method_that_is_written_again_keeps_its_symbol() {
     let catalogs = catalogs();
@@ -65,7 +67,7 @@ fn a_method_that_is_written_again_keeps_its_symbol() {
     let extended = ledger.extend(&visible, &TeachRequest::all(&seeds("odd:Key"))).unwrap();
     let table = render_wave(teach::SlotStyle::Names, &ledger, &extended.ledger, &visible, &extended.wave);
     assert!(table.dropped.is_empty(), "{:?}", table.dropped);
-    // `m1` is `signal_send`, which the caller may no longer use.
+    // `m1` is the method `signal_send`. The caller may no longer use it.
     assert!(
         table.text.contains("e2(house=$,number=$).m2()\t→ e3 · have a key made · Key: id, teeth int"),
         "{}",

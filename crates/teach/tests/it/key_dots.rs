@@ -1,4 +1,4 @@
-//! `..` in a table: where it stands for slots that an earlier row spells out, and the correction of a program that copies it.
+//! Tests of `..` in a table: the rows in which it replaces key slots, and the correction of a program that copies `..`.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use base::Limits;
 use lang::{check, syntax};
 use teach::{Catalogs, Ledger, Seed, SlotStyle, TeachRequest, render_wave};
 
-/// Writes a catalog with so many entities. Each has a key of three parts, a get, a list, a list in a room, a create and two
-/// calls without arguments.
+/// Returns a catalog with this number of entities. Each entity has a key of three parts, a get, a list, a list in a room, a
+/// create and two calls without arguments.
 fn houses_yaml(entities: usize) -> String {
     let mut out = "catalog: houses\nversion: 1\ntitle: Houses\norigin: https://api.test\nentities:\n".to_owned();
     let required = |name: &str| format!("      {name}: {{type: string, required: true}}\n");
@@ -72,7 +72,8 @@ fn leading_slots_are_abbreviated_from_the_sixth_row_on() {
             "e1(..).m2()\t→ () · lock · .m3() open",
         ]
     );
-    // With the second wave the session has enough such rows. The wave spells out the keys that it abbreviates.
+    // With the second wave the session has enough rows for abbreviated keys. The wave spells out each key before it abbreviates
+    // the key.
     let (ledger, second) = taught_wave(SlotStyle::Names, &ledger, &catalogs, &seeds(&catalogs, [2]));
     assert_eq!(second.matches(EXPLANATION).count(), 1, "{second}");
     assert_eq!(
@@ -115,7 +116,7 @@ fn dots_stand_for_the_key_without_its_last_slot() {
     for right in ["e1{..}", "e1{..,room=$}", "e1.m1(..,colour=$)", "e1(..).m2()"] {
         assert!(is_taught(right), "{right}");
     }
-    // A line with a slot too few or too many is refused, because the dots are exactly the key's slots without the last.
+    // The dots are exactly the key's slots without the last, so a line with a missing or an additional slot is refused.
     for wrong in ["e1{..,id=$}", "e1{..,house=$}", "e1.m1(..)", "e1.m1(..,street=$,colour=$)", "e1(..).m2(..)"] {
         assert!(!is_taught(wrong), "{wrong}");
     }

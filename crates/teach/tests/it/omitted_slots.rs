@@ -1,4 +1,4 @@
-//! Slots that a table leaves out: the table counts them, programs may use them, and the correction of a wrong name lists them.
+//! Tests of omitted slots: the table counts them, programs may use them, and the correction of a wrong name lists them.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use base::Limits;
 use lang::{check, syntax};
 use teach::{Catalogs, Ledger, Seed, SlotStyle, TeachRequest, render_wave};
 
-/// Writes a catalog of two entities with the same 20 fields and a key of two parts, a list with 12 filters and an update with
-/// 12 parameters.
+/// Returns a catalog of two entities with the same 20 fields. Each has a key of two parts, a list with 12 filters and an update
+/// with 12 parameters.
 fn wide_yaml() -> String {
     let fields: String = (0..20).map(|n| format!("      f{n}: string\n")).collect();
     let params: String = (0..12).map(|n| format!("      f{n}: string\n")).collect();
@@ -49,7 +49,8 @@ fn an_omitted_slot_is_counted_and_usable_and_listed_by_corrections() {
     let rows: Vec<&str> = taught.text.lines().skip_while(|line| !line.starts_with("plasm_expr")).collect();
     let wanted = [
         "plasm_expr\tMeaning",
-        // The description, which is the name, and the parts of the key, which are in the left cell, are left out.
+        // The description is omitted because it repeats the name. The key parts are omitted because the left cell contains
+        // them.
         "e1(org=$,id=$)\tBox → e1 · f0, f1, f2, f3, f4, f5, f6, f7, … 12 more",
         "e1{org=$}\t→ [e1] · opt f0, f1, f2, f3, … 8 more",
         "e1(..).m1()\t→ e1 · update · opt f0, f1, f2, f3, … 8 more",

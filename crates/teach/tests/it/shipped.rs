@@ -1,4 +1,5 @@
-//! Tables of the shipped catalogs: every entity can be taught, alone and with all others of its catalog, in both styles.
+//! Tests of tables of the shipped catalogs: every entity can be taught alone and together with all entities of its catalog, in
+//! both styles.
 
 use std::collections::BTreeSet;
 
@@ -7,12 +8,14 @@ use teach::{Catalogs, Ledger, Seed, SeedError, SlotStyle, TeachRequest, render_w
 
 use crate::support;
 
-/// Teaches the entities in one wave, and returns its table. The answer is `None` for an entity that is refused alone.
+/// Teaches the entities in one wave and returns the table; `None` if a single entity is refused because its rows only occur
+/// inside other rows.
 fn teach(catalogs: &Catalogs, catalog: &Catalog, entities: &[&String], style: SlotStyle) -> Option<String> {
     let seeds: Vec<Seed> = entities.iter().map(|entity| Seed::new(catalog.id.clone(), *entity)).collect();
     let extended = match Ledger::default().extend(catalogs, &TeachRequest::all(&seeds)) {
         Ok(extended) => extended,
-        // An entity that is only a part of other rows is refused alone, and the error names those that hold it.
+        // An entity whose rows only occur inside rows of other entities cannot be taught alone. The error names those other
+        // entities.
         Err(SeedError::OnlyAPart { holders, .. }) if entities.len() == 1 && !holders.is_empty() => return None,
         Err(error) => panic!("{} {entities:?}: {error}", catalog.id),
     };
@@ -24,7 +27,7 @@ fn teach(catalogs: &Catalogs, catalog: &Catalog, entities: &[&String], style: Sl
     Some(rendered.text)
 }
 
-/// Asserts that some row names each slot that a row uses, in a list of fields or as `p7 name`.
+/// Asserts that each used slot is explained in some row, in a list of fields or as `p7 name`.
 fn assert_all_slots_named(text: &str, catalog: &Catalog) {
     let symbols = |text: &str| -> BTreeSet<usize> {
         let words = text.split(|c: char| !c.is_ascii_alphanumeric());

@@ -1,5 +1,5 @@
-//! The stability of a session over random sequences of calls, reloads and restarts: no symbol changes its meaning, numbers have
-//! no gaps, and a valid program stays valid and keeps its plan.
+//! Tests of a session's stability over random sequences of calls, reloads and restarts: no symbol changes its meaning, the
+//! numbers have no gaps, and a valid program stays valid and keeps its plan.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -15,7 +15,7 @@ const APIS: [&str; 3] = ["alpha", "beta", "gamma"];
 const ENTITIES: [&str; 4] = ["Note", "Part", "Task", "User"];
 const VERSIONS: u32 = 3;
 
-/// A generator of pseudo-random numbers that gives the same numbers on every machine.
+/// A pseudo-random number generator with the same sequence on every machine.
 struct Dice(u64);
 
 impl Dice {
@@ -29,7 +29,8 @@ impl Dice {
     }
 }
 
-/// Makes a catalog. Its versions rename, add and retype slots and capabilities, which a session with an older pin must not see.
+/// Returns one version of a catalog. Other versions rename, add and retype slots and capabilities. A session with an older pin
+/// must not see these changes.
 fn catalog_of(api: &str, version: u32) -> Catalog {
     let level = if version == 2 { "string" } else { "integer" };
     let more = if version > 1 { format!(", added{version}: boolean") } else { String::new() };
@@ -87,17 +88,17 @@ static OFFERED: LazyLock<BTreeMap<(&str, u32), Arc<Catalog>>> = LazyLock::new(||
     all.map(|(api, version)| ((api, version), Arc::new(catalog_of(api, version)))).collect()
 });
 
-/// A session as the store would hold it, and the programs that were valid in it.
+/// The stored data of a session, and the programs that were valid in the session.
 #[derive(Default)]
 struct TaughtSession {
     ledger: Ledger,
     pinned: Catalogs,
-    /// Programs with the digest of the plan that each had when its row was taught.
+    /// Programs with the digest of the plan that each program had when its row was taught.
     programs: BTreeMap<String, Digest>,
 }
 
 impl TaughtSession {
-    /// Teaches a random request.
+    /// Extends the session by a random request.
     fn teach(&mut self, dice: &mut Dice, newest: &BTreeMap<&str, u32>) {
         let mut catalogs = self.pinned.clone();
         let mut seeds = Vec::new();
@@ -130,7 +131,7 @@ impl TaughtSession {
         self.learn(dice, &rendered.text);
     }
 
-    /// Fills in some rows of the table, and remembers the programs that are valid.
+    /// Makes programs from some rows of the table, and stores the valid programs with the digests of their plans.
     fn learn(&mut self, dice: &mut Dice, table: &str) {
         let scope = self.ledger.scope(&self.pinned);
         let rows: Vec<&str> = table.lines().filter_map(|l| Some(l.split_once('\t')?.0)).skip(1).collect();
@@ -156,7 +157,7 @@ impl TaughtSession {
     }
 }
 
-/// Returns the digest of the program's plan, or nothing for an invalid program.
+/// Returns the digest of the program's plan; `None` for an invalid program.
 fn plan_digest(scope: &lang::scope::Scope, program: &str) -> Option<Digest> {
     let limits = Limits::default();
     let parsed = syntax::parse(program, &limits);
@@ -164,7 +165,7 @@ fn plan_digest(scope: &lang::scope::Scope, program: &str) -> Option<Digest> {
     parsed.diagnostics.is_empty().then(|| plan::plan(&checked, &limits).digest)
 }
 
-/// Asserts that each list of the ledger begins with the old list, so no number moved, and has no entry twice.
+/// Asserts that each list of the ledger starts with the old list, so that no number changed, and that no entry occurs twice.
 fn assert_only_grew(before: &Ledger, after: &Ledger) {
     let before = serde_json::to_value(before).unwrap();
     let after = serde_json::to_value(after).unwrap();
@@ -186,9 +187,10 @@ fn no_symbol_ever_changes_its_meaning() {
         let mut session = TaughtSession::default();
         for _ in 0..3 + dice.roll(4) {
             match dice.roll(5) {
-                // A reload offers another version. Pinned catalogs stay, and the next new pin takes the offered version.
+                // A reload offers another version of a catalog. Pinned catalogs stay unchanged; the next new pin uses the
+                // offered version.
                 0 => *newest.get_mut(dice.pick(&APIS)).unwrap() = 1 + dice.roll(u64::from(VERSIONS)) as u32,
-                // A restart reads the ledger and the catalogs as they were stored.
+                // A restart loads the ledger and the catalogs from their stored form.
                 1 => {
                     let stored = serde_json::to_vec(&session.ledger).unwrap();
                     session.ledger = serde_json::from_slice(&stored).unwrap();

@@ -1,6 +1,6 @@
-//! The effect step: one effect, or one for each row, in row order.
-//! Invariant: all values of all rows are known before the first effect leaves. Each effect has an open receipt before it
-//! leaves. The first effect that does not succeed stops all later ones.
+//! The effect step: one effect, or one effect for each row in row order.
+//! Invariant: all values of all rows are computed before the first effect is sent. The receipt of an effect is stored as open
+//! before the effect is sent. The first effect that does not succeed stops all later effects.
 
 mod perform;
 mod probe;
@@ -19,18 +19,18 @@ use crate::call::{ReadContext, Target};
 use crate::error::StepError;
 use crate::outcome::Rowset;
 
-/// The receipts and the count of effects of one run, shared by its effect steps.
+/// The receipts and the number of effects of one run. All effect steps of the run share the log.
 #[derive(Default)]
 pub struct EffectLog {
-    /// Receipts in the order of the effects.
+    /// The receipts of all effects, in plan order and row order.
     receipts: Mutex<Vec<Receipt>>,
-    /// The number of effects that succeeded, for the progress.
+    /// The number of effects that succeeded, for progress reports.
     done: AtomicUsize,
 }
 
 impl EffectLog {
     /// Returns the number of effects that succeeded.
-    pub fn done(&self) -> usize {
+    pub fn effects_done(&self) -> usize {
         self.done.load(Ordering::Relaxed)
     }
 
@@ -44,26 +44,26 @@ impl EffectLog {
     }
 }
 
-/// The context of one step's effects.
+/// The context in which one step performs its effects.
 pub struct EffectStep<'a> {
     pub reads: ReadContext<'a>,
     pub budget: &'a Budget<'a>,
     pub effect_log: &'a EffectLog,
     /// Reports progress after each effect.
     pub report: &'a (dyn Fn() + Sync),
-    /// The index of the step in the plan, which is a part of each effect's id.
+    /// The index of the step in the plan. It is a part of each effect's id.
     pub index: usize,
     pub step: &'a Step,
     pub target: Target<'a>,
 }
 
 impl EffectStep<'_> {
-    /// Returns the declared properties of the effect.
+    /// Returns the properties of the effect that the catalog declares.
     fn effect(&self) -> Option<&catalog::EffectProperties> {
         self.target.capability.effect.as_ref()
     }
 
-    /// Returns whether the API takes an idempotency key, by which it recognises a repetition.
+    /// Returns whether the API accepts an idempotency key. The API uses the key to recognise a repeated request.
     fn has_idempotency_key(&self) -> bool {
         self.effect().and_then(|e| e.idempotency.as_ref()).is_some_and(|i| *i != Idempotency::Natural)
     }
@@ -74,7 +74,8 @@ impl EffectStep<'_> {
     }
 }
 
-/// Performs one effect for each set of arguments. `input` is the row set from which they were made.
+/// Performs one effect for each element of `args_per_effect`. `input` is the row set from which the arguments were made; its
+/// coverage is added to the result.
 pub async fn apply(
     effect_step: &EffectStep<'_>,
     args_per_effect: Vec<Args>,
@@ -84,7 +85,8 @@ pub async fn apply(
     if count > effect_step.step.effects {
         return Err(StepError::Bound { what: "effects", bound: effect_step.step.effects });
     }
-    // A value that cannot be sent is reported before the first effect leaves, not after some rows were changed.
+    // All requests are bound before the first effect is sent. A value that cannot be sent must be reported before any row is
+    // changed.
     for args in &args_per_effect {
         catalog::bind(effect_step.target.catalog, effect_step.target.capability, &catalog::BindInput::new(args))?;
     }
@@ -104,13 +106,14 @@ pub async fn apply(
         Some((row, effect))
     };
     let effects: Vec<_> = args_per_effect.into_iter().enumerate().map(|pair| perform_one(pair).boxed()).collect();
-    // Effects that are already running when one fails are awaited, so that each one that left gets a closed receipt.
+    // When an effect fails, the effects that are already running are awaited, so that every sent effect gets a closed receipt.
     let results: Vec<_> = stream::iter(effects).buffered(concurrency).collect().await;
     let rows = collect(effect_step, results.into_iter().flatten(), count)?;
     Ok(Rowset::complete(rows).with_coverage(&input.coverage))
 }
 
-/// Merges the results in row order. The first failure by row becomes the error. `count` is the number of all effects.
+/// Merges the results of all effects in row order. The failure with the lowest row becomes the error. `count` is the number of
+/// planned effects.
 fn collect(
     effect_step: &EffectStep<'_>,
     results: impl Iterator<Item = (usize, perform::EffectResult)>,

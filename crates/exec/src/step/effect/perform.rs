@@ -1,6 +1,6 @@
-//! One effect, from the opening of its receipt to its closing.
-//! Invariant: nothing leaves before the receipt is stored. The outcome of a request that left is resolved as far as
-//! possible, even if the run is cancelled. An effect that an earlier attempt of the run completed is not repeated.
+//! The execution of one effect, from opening its receipt to closing it.
+//! Invariant: a request is sent only after the receipt is stored. The outcome of a sent request is resolved as far as possible,
+//! even if the run is cancelled. An effect that an earlier attempt of the run completed is never repeated.
 
 use base::{Digest, Response};
 use catalog::{Args, BindInput, DecodeError, Row, Transport, bind};
@@ -17,7 +17,7 @@ use crate::error::{ApiProblem, StepError};
 
 /// The receipt and the result of one effect.
 pub struct EffectResult {
-    /// `None` if no receipt was opened.
+    /// The receipt of the effect; `None` if no receipt was opened.
     pub receipt: Option<Receipt>,
     pub result: Result<Vec<Row>, StepError>,
 }
@@ -28,7 +28,7 @@ impl From<StepError> for EffectResult {
     }
 }
 
-/// Performs one effect. The receipt is opened before the request leaves and closed with its outcome.
+/// Performs one effect. The receipt is opened before the request is sent, and closed with the outcome.
 pub async fn perform(effect_step: &EffectStep<'_>, row: usize, args: &Args) -> EffectResult {
     let ctx = effect_step.reads.ctx;
     let Some(effects) = ctx.effects else { return StepError::NoReceipts.into() };
@@ -45,8 +45,8 @@ pub async fn perform(effect_step: &EffectStep<'_>, row: usize, args: &Args) -> E
         Err(error) => return StepError::from(error).into(),
     };
     let permit = effect_step.reads.allowance.permit(ctx, catalog).await;
-    // The call is counted before the receipt is opened, so that an effect which a bound or a cancelled run refuses leaves
-    // no open receipt behind.
+    // The call is counted before the receipt is opened. An effect that is refused by a bound or a cancelled run must not have
+    // an open receipt.
     if let Err(error) = effect_step.reads.allowance.count_call(ctx, catalog, Counted::ByPlan) {
         return error.into();
     }
@@ -75,29 +75,29 @@ pub async fn perform(effect_step: &EffectStep<'_>, row: usize, args: &Args) -> E
     let result = pending.send_and_resolve().await;
     match effects.receipts.close(&pending.receipt).await {
         Ok(()) => EffectResult { receipt: Some(pending.receipt), result },
-        // The outcome is known in this process but not stored. No further effect may build on it.
+        // The outcome is known in this process but not stored, so the effect counts as failed and no later effect runs.
         Err(error) => EffectResult { receipt: Some(pending.receipt), result: result.and(Err(error.into())) },
     }
 }
 
-/// One effect in progress.
+/// An effect whose receipt is open.
 struct PendingEffect<'a> {
     effect_step: &'a EffectStep<'a>,
     args: &'a Args,
-    /// The bound request, which may be sent twice.
+    /// The bound request. It is sent a second time if the API recognises repetitions.
     call: Call,
-    /// The receipt as it is known so far. It is stored when it is closed.
+    /// The receipt with the current state. It is stored again when it is closed.
     receipt: Receipt,
-    /// The permits of the call, which are returned before a probe.
+    /// The permits of the call. They are released before a probe.
     permit: Option<CallPermit<'a>>,
 }
 
 impl PendingEffect<'_> {
-    /// Handles a receipt of an earlier attempt of this run. Returns `Some` if nothing is left to do, and `None` if
-    /// the API recognises repetitions and the request is to be sent again.
+    /// Handles the receipt of an earlier attempt of this run. Returns the final result, or `None` if the request must be sent
+    /// again because the API recognises repetitions.
     async fn resume(&mut self, earlier: Receipt) -> Option<EffectResult> {
         let label = earlier.intent.request.clone();
-        // The earlier effect of this step and row had other arguments, so its outcome says nothing about this one.
+        // The earlier effect of this step and row had other arguments, so its outcome does not apply to this effect.
         if earlier.intent.args != self.receipt.intent.args {
             let why = "the run was resumed, and what it read since is not what it had read".to_owned();
             return Some(EffectResult { receipt: Some(earlier), result: Err(StepError::Failed { label, why }) });
@@ -128,14 +128,14 @@ impl PendingEffect<'_> {
         }
     }
 
-    /// Sends the request, and resolves an unknown outcome by a repetition or a probe.
+    /// Sends the request. If the outcome is unknown, it is resolved by a repetition or a probe.
     async fn send_and_resolve(&mut self) -> Result<Vec<Row>, StepError> {
         let result = self.send().await;
         let Err(error) = result else { return result };
         if !matches!(self.receipt.state, State::Unknown { .. }) {
             return Err(error);
         }
-        // The API recognises a repetition, so sending the request again reveals the outcome without a second effect.
+        // The API recognises a repetition. Its answer to the second request shows the outcome without a second effect.
         if self.effect_step.is_repeatable() {
             let repeated = self.send().await;
             if !matches!(self.receipt.state, State::Unknown { .. }) {
@@ -146,11 +146,11 @@ impl PendingEffect<'_> {
         self.resolve(error).await
     }
 
-    /// Sends the request once, and puts the outcome into the receipt.
+    /// Sends the request once and records the outcome in the receipt.
     async fn send(&mut self) -> Result<Vec<Row>, StepError> {
         let label = self.call.request.label();
         let answer = self.effect_step.reads.ctx.upstream.send(self.call.clone()).await;
-        match verdict::of(&label, answer) {
+        match verdict::of_answer(&label, answer) {
             Verdict::Failed(state, error) | Verdict::Unknown(state, error) => {
                 self.receipt.state = state;
                 Err(error)
@@ -159,12 +159,12 @@ impl PendingEffect<'_> {
         }
     }
 
-    /// Reads the rows of an answer with a successful status. The answer may still report that the API refused the effect.
+    /// Decodes the rows of an answer with a successful status. The body may still report that the API refused the effect.
     async fn read_answer(&mut self, label: String, response: Response) -> Result<Vec<Row>, StepError> {
         self.effect_step.budget.add_bytes(response.body.len());
         let status = Some(response.status);
-        // A GraphQL mutation may have run although its answer reports errors: they stand beside data, or an internal error
-        // came after the mutation.
+        // A GraphQL mutation may have run although the answer has errors: the answer also has data, or an internal error
+        // occurred after the mutation.
         let is_graphql = matches!(self.effect_step.target.capability.transport, Transport::Graphql(_));
         let has_data_too = is_graphql && has_data(&response);
         let decoded = decode_off_thread(
@@ -199,10 +199,10 @@ impl PendingEffect<'_> {
         }
     }
 
-    /// Asks the probe about an effect whose outcome is unknown.
+    /// Resolves an unknown outcome by the effect's probe.
     async fn resolve(&mut self, error: StepError) -> Result<Vec<Row>, StepError> {
-        // The probe needs a permit of its own. Holding this one while waiting for it would deadlock if the origin or the
-        // session allows a single call.
+        // The probe needs a permit for its own call. If the effect kept its permit, an origin or session that allows one call
+        // would deadlock.
         self.permit = None;
         let Some((capability, finding)) = probe::run(self.effect_step, self.args).await else { return Err(error) };
         self.receipt.resolved = Some(Resolved::Probe { capability: capability.clone() });
@@ -221,7 +221,7 @@ impl PendingEffect<'_> {
     }
 }
 
-/// Returns whether a GraphQL answer has a field that is not `null`.
+/// Returns whether the `data` of a GraphQL answer has a field that is not `null`.
 fn has_data(response: &Response) -> bool {
     let body: Option<Value> = serde_json::from_slice(&response.body).ok();
     let data = body.as_ref().and_then(|body| body.get("data")).and_then(Value::as_object);

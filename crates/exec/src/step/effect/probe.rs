@@ -1,6 +1,6 @@
-//! The probe of an effect with a lost answer: a read that the catalog declares shows whether the effect happened.
-//! Invariant: a probe has a finding only if its read is conclusive. A list that was not read to its end cannot show that
-//! a row is missing, and two matching rows do not show which one is meant.
+//! The probe of an effect with a lost answer: a read, declared by the catalog, that shows whether the effect happened.
+//! Invariant: a probe returns a finding only if its read is conclusive. A list that was not read to its end cannot prove that a
+//! row is missing, and two matching rows cannot prove which row the effect made.
 
 use catalog::{Args, Capability, Entity, Kind, Row};
 
@@ -11,16 +11,16 @@ use crate::coverage::Coverage;
 use crate::paging::{self, ListLimits};
 use crate::step::pure::filter::is_equal_as;
 
-/// The finding of a probe.
+/// The conclusion of a probe about the effect.
 pub enum ProbeFinding {
-    /// The effect happened. The row that shows it is here, if there is one.
+    /// The effect happened. The list contains the row that proves it; it is empty for a delete.
     Happened(Vec<Row>),
-    /// The API shows no trace of the effect.
+    /// The effect did not happen.
     DidNotHappen,
 }
 
-/// Runs the probe. Returns its name and finding, or `None` if the capability has no probe or the probe is
-/// inconclusive.
+/// Runs the probe of an effect. Returns the name of the probe capability and the finding; `None` if there is no probe or the
+/// read is inconclusive.
 pub async fn run(effect_step: &EffectStep<'_>, args: &Args) -> Option<(String, ProbeFinding)> {
     let Target { catalog, capability: effect } = effect_step.target;
     let declared = effect_step.effect()?.probe.as_ref()?;
@@ -34,7 +34,7 @@ pub async fn run(effect_step: &EffectStep<'_>, args: &Args) -> Option<(String, P
     let target = Target { catalog, capability: probe };
     let (rows, is_complete) = if probe.kind.is_list() {
         let wanted = ListLimits { rows: None, page_size: None, pages: limits.pages };
-        let list = paging::list(&reads, target, &probe_args, wanted).await.ok()?;
+        let list = paging::read_list(&reads, target, &probe_args, wanted).await.ok()?;
         (list.rows.iter().map(|row| Row::clone(row)).collect(), list.coverage == Coverage::Complete)
     } else {
         match call::read(&reads, target, &probe_args, ListPart::WHOLE).await {
@@ -48,17 +48,19 @@ pub async fn run(effect_step: &EffectStep<'_>, args: &Args) -> Option<(String, P
     Some((probe.name.clone(), finding))
 }
 
-/// Returns the probe's arguments, taken from the effect's. The answer is `None` if a required one was not sent.
+/// Returns the arguments of the probe, copied from the arguments of the effect. Returns `None` if a required argument is
+/// missing.
 fn probe_args(probe: &Capability, args: &Args) -> Option<Args> {
-    let given: Args = args.iter().filter(|(name, _)| takes(probe, name)).map(|(n, v)| (n.clone(), v.clone())).collect();
+    let given: Args =
+        args.iter().filter(|(name, _)| takes_argument(probe, name)).map(|(n, v)| (n.clone(), v.clone())).collect();
     probe.required().all(|param| given.contains_key(&param.name)).then_some(given)
 }
 
-fn takes(probe: &Capability, name: &str) -> bool {
+fn takes_argument(probe: &Capability, name: &str) -> bool {
     probe.params.contains_key(name) || probe.anchor.iter().any(|part| part == name)
 }
 
-/// Returns the rows that match the values that were sent. The answer is `None` if these values cannot show the effect.
+/// Returns the rows whose fields equal the sent values. Returns `None` if the sent values cannot prove the effect.
 fn matching_rows(
     effect: &Capability,
     entity: &Entity,
@@ -74,8 +76,7 @@ fn matching_rows(
     let sent_values: Vec<(&String, &serde_json::Value)> =
         declared.into_iter().chain(key).filter_map(|name| Some((name, args.get(name)?))).collect();
     let has_value_beyond_key = sent_values.iter().any(|(name, _)| !effect.anchor.contains(name));
-    // The existence of a row shows only that it was created or that it was not deleted. It says nothing about an
-    // update or an action.
+    // The key alone proves that a row exists. That is enough for a create or a delete, but not for an update or an action.
     if !has_value_beyond_key && !matches!(effect.kind, Kind::Create | Kind::Delete) {
         return None;
     }
@@ -91,7 +92,7 @@ fn matching_rows(
     Some(rows.into_iter().filter(matches).collect())
 }
 
-/// Returns the finding that the matching rows allow. `is_complete` tells whether all rows were read.
+/// Returns the finding for the matching rows; `None` if it is inconclusive. `is_complete` is true if all rows were read.
 fn conclude(is_delete: bool, mut matching: Vec<Row>, is_complete: bool) -> Option<ProbeFinding> {
     match (matching.len(), is_delete) {
         (0, true) if is_complete => Some(ProbeFinding::Happened(Vec::new())),

@@ -1,4 +1,4 @@
-//! The verdict on an effect: whether it happened, judged by its answer or the lack of one.
+//! The verdict on a sent effect: done, failed or unknown, derived from the answer or from the error of the call.
 //!
 //! | answer | verdict | reason |
 //! |---|---|---|
@@ -20,18 +20,18 @@ use ports::upstream::Error;
 
 use crate::error::StepError;
 
-/// The outcome of an effect that was sent, as far as it is known.
+/// The outcome of a sent effect, as far as the status or the error shows it.
 pub enum Verdict {
-    /// It happened, according to the status. The answer has yet to be read.
+    /// The status shows that the effect happened. The body is not decoded yet.
     Done(Response),
-    /// It did not happen.
+    /// The effect did not happen.
     Failed(State, StepError),
-    /// It may have happened.
+    /// The effect may have happened.
     Unknown(State, StepError),
 }
 
-/// Returns the verdict on an answer, or on the error that came instead.
-pub fn of(label: &str, answer: Result<Response, Error>) -> Verdict {
+/// Returns the verdict for an answer, or for the error of a call without an answer.
+pub fn of_answer(label: &str, answer: Result<Response, Error>) -> Verdict {
     match answer {
         Ok(response) => of_status(label, response),
         Err(error) => {
@@ -76,7 +76,7 @@ fn may_have_arrived(error: &Error) -> bool {
     }
 }
 
-/// Returns the reason in the words of a receipt.
+/// Returns the reason text that the receipt stores.
 fn reason(error: &Error) -> &'static str {
     match error {
         Error::Timeout { .. } => "no answer in time",
@@ -90,7 +90,7 @@ fn reason(error: &Error) -> &'static str {
 }
 
 fn unknown_outcome(label: &str, why: &str) -> StepError {
-    // The reason may begin with the label, which the error's own text has already.
+    // `StepError::Unknown` writes the label itself, so a label at the start of the reason is removed.
     let why = why.strip_prefix(label).map_or(why, |rest| rest.trim_start_matches(": "));
     StepError::Unknown { label: label.to_owned(), why: why.to_owned() }
 }

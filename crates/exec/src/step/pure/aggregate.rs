@@ -1,6 +1,6 @@
-//! The steps that count and sum: one row over all rows (`aggregate`), or one row for each combination of values (`group`).
-//! Invariant: whole numbers stay whole while they fit 64 bits and become floats beyond that. `null` is ignored. Without rows
-//! the count and the sum are 0 and every other value is `null`. Groups come in order of first appearance.
+//! The aggregation steps: one row over all rows (`aggregate`), or one row for each combination of values (`group`).
+//! Invariant: integer sums stay integers while they fit into 64 bits, and become floats beyond that. `null` is ignored. Without
+//! rows, counts and sums are 0 and all other aggregates are `null`. Groups are in order of first appearance.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -26,16 +26,16 @@ pub fn aggregate(view: &RowsView<'_>, specs: &[Aggregation]) -> Rowset {
     aggregated
 }
 
-/// Returns one row for each combination of values, with its aggregates. A reference groups by its key, and a missing value
-/// is a group of its own.
+/// Returns one row for each combination of values, with the aggregates of the group. References are grouped by key. Rows
+/// without a value form a separate group.
 pub fn group(view: &RowsView<'_>, by: &[NamedPath], specs: &[Aggregation]) -> Rowset {
     let walks: Vec<Walk<'_>> = by.iter().map(|column| view.walk(&column.path)).collect();
     let aggregates = Aggregates::new(view, specs);
     let groups = match walks.as_slice() {
-        // One column is the common case, and needs no list for each row.
-        [only] => grouped(view, &aggregates, |row| only.find(row).map(ByValue)),
+        // Grouping by one column is the common case. It avoids the allocation of a list for each row.
+        [only] => group_rows(view, &aggregates, |row| only.find(row).map(ByValue)),
         several => {
-            grouped(view, &aggregates, |row| several.iter().map(|w| w.find(row).map(ByValue)).collect::<Vec<_>>())
+            group_rows(view, &aggregates, |row| several.iter().map(|w| w.find(row).map(ByValue)).collect::<Vec<_>>())
         }
     };
     let group_row = |(first_row, tallies): &(&Row, Vec<Tally<'_>>)| {
@@ -44,13 +44,13 @@ pub fn group(view: &RowsView<'_>, by: &[NamedPath], specs: &[Aggregation]) -> Ro
         aggregates.finish(tallies, head)
     };
     let mut grouped_rows = view.rows.with_new_rows(groups.iter().map(group_row).collect());
-    // Any group may be larger than the part of it that was read.
+    // With partial input, every group may lack rows, so the result cannot count as the first rows of the full result.
     grouped_rows.leading = grouped_rows.coverage == Coverage::Complete;
     grouped_rows
 }
 
-/// Returns the first row of each group, with its tallies.
-fn grouped<'v, K: Hash + Eq>(
+/// Returns the first row and the tallies of each group. A tally is the running state of one aggregate.
+fn group_rows<'v, K: Hash + Eq>(
     view: &RowsView<'v>,
     aggregates: &Aggregates<'v>,
     key: impl Fn(&'v Row) -> K,
@@ -69,21 +69,21 @@ fn grouped<'v, K: Hash + Eq>(
     groups
 }
 
-/// The aggregates of a step, each with the path and the type of the values that it reads from a row.
+/// The aggregates of a step, each with the prepared path and the type of its values.
 struct Aggregates<'a>(Vec<(&'a Aggregation, Option<Walk<'a>>, Type)>);
 
 /// The running state of one aggregate.
 #[derive(Debug, Clone)]
 struct Tally<'v> {
-    /// The number of values so far, or of rows for a count without a path.
+    /// The number of values so far. For a count without a path, the number of rows so far.
     count: u64,
-    /// The sum of the whole numbers so far.
+    /// The sum of the integers so far.
     whole_sum: i128,
-    /// The sum of the other numbers so far.
+    /// The sum of the floats so far.
     float_sum: f64,
-    /// Whether a float was added, so that the result is a float.
+    /// Whether a float was added. The result is then a float.
     has_floats: bool,
-    /// The minimum or maximum so far.
+    /// The minimum or maximum so far, for `min` and `max`.
     best: Option<&'v Value>,
 }
 
@@ -96,12 +96,12 @@ impl<'a> Aggregates<'a> {
         Self(specs.iter().map(prepare).collect())
     }
 
-    /// Returns a tally for each aggregate, before the first row.
+    /// Returns the initial tally of each aggregate.
     fn start<'v>(&self) -> Vec<Tally<'v>> {
         vec![Tally { count: 0, whole_sum: 0, float_sum: 0.0, has_floats: false, best: None }; self.0.len()]
     }
 
-    /// Adds the values of a row to the tallies.
+    /// Adds the values of one row to the tallies.
     fn add<'v>(&self, tallies: &mut [Tally<'v>], row: &'v Row)
     where
         'a: 'v,
@@ -112,7 +112,7 @@ impl<'a> Aggregates<'a> {
                 tally.count += 1;
                 continue;
             };
-            // `sum(votes), max(votes)` reads the votes once.
+            // Consecutive aggregates of the same path, such as `sum(votes), max(votes)`, read the value only once.
             let value = match previous {
                 Some((other, value)) if other.path == spec.path => value,
                 _ => walk.find(row),
@@ -122,13 +122,13 @@ impl<'a> Aggregates<'a> {
             match spec.function {
                 Function::Count => tally.count += 1,
                 Function::Sum | Function::Avg => tally.add_number(value),
-                Function::Min => tally.keep_if(value, kind, |order| order.is_lt()),
-                Function::Max => tally.keep_if(value, kind, |order| order.is_gt()),
+                Function::Min => tally.replace_best_if(value, kind, |order| order.is_lt()),
+                Function::Max => tally.replace_best_if(value, kind, |order| order.is_gt()),
             }
         }
     }
 
-    /// Appends the aggregated values to a row.
+    /// Appends the results of all aggregates to a row.
     fn finish(&self, tallies: &[Tally<'_>], mut row: Row) -> Row {
         for ((spec, _, _), tally) in self.0.iter().zip(tallies) {
             row.insert(spec.name.to_string(), tally.value(spec.function));
@@ -150,7 +150,7 @@ impl<'v> Tally<'v> {
         }
     }
 
-    fn keep_if(&mut self, value: &'v Value, kind: &Type, is_better: impl Fn(std::cmp::Ordering) -> bool) {
+    fn replace_best_if(&mut self, value: &'v Value, kind: &Type, is_better: impl Fn(std::cmp::Ordering) -> bool) {
         let Some(new) = sort_key(kind, value) else { return };
         let known = self.best.and_then(|best| sort_key(kind, best));
         if known.is_none_or(|known| is_better(compare(&new, &known))) {
@@ -179,7 +179,7 @@ impl<'v> Tally<'v> {
     }
 }
 
-/// Returns a float as JSON. A value beyond the range of JSON becomes `null`.
+/// Returns a float as a JSON number. Infinity and NaN become `null`, because JSON cannot represent them.
 fn float(value: f64) -> Value {
     Number::from_f64(value).map_or(Value::Null, Value::Number)
 }

@@ -1,5 +1,5 @@
-//! The filter step, which keeps the rows that pass every test.
-//! Invariant: a `null` passes only `= null` and `!=`. The value of each test is prepared once. The order stays.
+//! The filter step: it returns the rows that pass every test, in the same order.
+//! Invariant: a `null` passes only `= null` and `!=` with another value. The value of each test is prepared once for all rows.
 
 use catalog::{Row, Type};
 use lang::plan::{ComparisonOp, FilterTest};
@@ -10,7 +10,7 @@ use crate::data::order::{SortKey, compare, sort_key};
 use crate::outcome::Rowset;
 use crate::value::view::{RowsView, Walk};
 
-/// Applies the tests. `values` holds the value of each test, in the same order.
+/// Returns the rows that pass all tests. `values` has the compared value of each test, in the same order.
 pub fn apply(view: &RowsView<'_>, tests: &[FilterTest], values: &[Value]) -> Rowset {
     let tests: Vec<PreparedTest<'_>> =
         tests.iter().zip(values).map(|(test, value)| PreparedTest::new(view, test, value)).collect();
@@ -18,7 +18,8 @@ pub fn apply(view: &RowsView<'_>, tests: &[FilterTest], values: &[Value]) -> Row
     view.rows.with_rows(view.rows.rows.iter().filter(|row| passes(row)).cloned().collect())
 }
 
-/// Returns whether two values of a type are equal: dates by instant, references by key, everything else as data.
+/// Returns whether two values of a type are equal. Dates are compared by instant, references by key, and all other values as
+/// data.
 pub fn is_equal_as(kind: &Type, a: &Value, b: &Value) -> bool {
     match kind {
         Type::Date(_) => match (sort_key(kind, a), sort_key(kind, b)) {
@@ -34,13 +35,13 @@ pub fn is_equal_as(kind: &Type, a: &Value, b: &Value) -> bool {
 struct PreparedTest<'a> {
     walk: Walk<'a>,
     op: ComparisonOp,
-    /// The type of the compared values; of a list, that of its items.
+    /// The type of the compared values. For a list, the type of its items.
     kind: &'a Type,
-    /// The value of the test.
+    /// The value with which each row's value is compared.
     value: &'a Value,
-    /// The sort key of `value`, for `<` and its relatives.
+    /// The sort key of `value`, for `<`, `<=`, `>` and `>=`.
     key: Option<SortKey<'a>>,
-    /// The text to look for with `~`, in lower case.
+    /// The lower-case text to search for, for `~`.
     text: String,
 }
 
@@ -67,8 +68,8 @@ impl<'a> PreparedTest<'a> {
         }
     }
 
-    /// Returns whether a row's value passes `=`. A list passes if it contains the wanted value, or all of several. A single value
-    /// passes if it is one of several.
+    /// Returns whether a row's value passes `=`. A list passes if it contains every wanted value. A single value passes if it
+    /// equals one of the wanted values.
     fn equals(&self, value: &Value) -> bool {
         match (value, self.value) {
             (_, Value::Null) => false,
@@ -81,8 +82,8 @@ impl<'a> PreparedTest<'a> {
         }
     }
 
-    /// Returns whether a row's value passes `<` or a relative of it. Values of different sorts, such as a number and a text, are
-    /// not comparable and never pass.
+    /// Returns whether a row's value passes `<`, `<=`, `>` or `>=`. Values of different kinds, such as a number and a text,
+    /// never pass.
     fn is_ordered(&self, op: ComparisonOp, value: &Value) -> bool {
         let (Some(key), Some(wanted)) = (sort_key(self.kind, value), self.key.as_ref()) else { return false };
         let is_comparable = match (&key, wanted) {
@@ -114,7 +115,7 @@ fn contains(text: &str, part: &str) -> bool {
     if !text.is_ascii() || !part.is_ascii() {
         return text.to_lowercase().contains(part);
     }
-    // Text in ASCII is searched without a lower-case copy of each row's value.
+    // ASCII text is searched without allocating a lower-case copy of each row's value.
     let text = text.as_bytes();
     let part = part.as_bytes();
     let Some(first) = part.first() else { return true };
@@ -122,7 +123,7 @@ fn contains(text: &str, part: &str) -> bool {
     text.windows(part.len()).any(is_match)
 }
 
-/// Returns whether two references have the same key: a scalar equals an object whose only part is that scalar.
+/// Returns whether two references have the same key. A scalar equals an object whose only key part is that scalar.
 fn is_same_reference(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Object(parts), scalar) | (scalar, Value::Object(parts)) if !scalar.is_object() => {

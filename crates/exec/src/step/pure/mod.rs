@@ -1,6 +1,6 @@
-//! The pure steps, which make rows from rows without a call or a wait.
-//! Invariant: each is a function of its input. Rows that pass through are shared, not copied. Coverage and the order of the
-//! first rows are kept as far as they are known.
+//! The pure steps: steps that compute rows from rows in memory, without a call and without waiting.
+//! Invariant: the result depends only on the input. Unchanged rows are shared and not copied. Each step sets the coverage and
+//! the `leading` flag of its result.
 
 mod aggregate;
 pub mod filter;
@@ -17,8 +17,8 @@ use crate::error::StepError;
 use crate::outcome::Rowset;
 use crate::value::view::{Catalogs, RowsView};
 
-/// Applies a step to rows in memory. `source` is the step that made these rows. Returns `None` if the step is not pure, or
-/// if a value of its tests comes from another step.
+/// Applies a pure step to rows in memory. `source` is the step that produced the rows. Returns `None` if the step is not pure,
+/// or if one of its tests needs the rows of another step.
 pub fn pure_step(step: &Step, source: &Step, rows: &Rowset, catalogs: &Catalogs) -> Option<Result<Rowset, StepError>> {
     let values: Option<Vec<Value>> = match &step.kind {
         StepKind::Filter { tests, .. } => tests.iter().map(|test| test.value.known().cloned()).collect(),
@@ -28,8 +28,8 @@ pub fn pure_step(step: &Step, source: &Step, rows: &Rowset, catalogs: &Catalogs)
     apply(&step.kind, &RowsView::new(rows, source, catalogs), &values?, input_name)
 }
 
-/// Applies a pure step, or returns `None` for another one. `values` are those of a filter's tests, and `input_name` names the
-/// input in a message.
+/// Applies a pure step; returns `None` if the step is not pure. `values` has the compared values of a filter's tests.
+/// `input_name` returns the name of the input for an error message.
 pub fn apply(
     kind: &StepKind,
     view: &RowsView<'_>,

@@ -1,6 +1,6 @@
-//! The steps that keep some of the rows: the first ones, the last, the only one, or the first of each combination of values.
-//! Invariant: the kept rows stay in order. A limit that is reached is complete if no row before it is missing; otherwise the
-//! coverage of the input stays.
+//! The steps that select rows: the first rows, the last row, the only row, or the first row of each combination of values.
+//! Invariant: the selected rows stay in order. A reached limit is complete if the input rows are the first rows of the full
+//! data; otherwise the result has the coverage of the input.
 
 use std::collections::HashSet;
 
@@ -18,7 +18,7 @@ pub fn limit(input: &Rowset, count: usize) -> Rowset {
     input.first_rows(count)
 }
 
-/// Returns the last row, which is final only if the input is complete.
+/// Returns the last row. With partial input, the coverage stays partial, because later rows may exist.
 pub fn last(input: &Rowset) -> Rowset {
     let mut last = input.with_rows(input.rows.last().cloned().into_iter().collect());
     last.leading = last.coverage == Coverage::Complete;
@@ -33,12 +33,12 @@ pub fn singleton(input: &Rowset, what: &str) -> Result<Rowset, StepError> {
     }
 }
 
-/// Returns the first row of each combination of values. Without columns the whole row counts.
+/// Returns the first row of each combination of values in the columns `by`. If `by` is empty, whole rows are compared.
 pub fn distinct(view: &RowsView<'_>, by: &[Path]) -> Rowset {
     let rows = &view.rows.rows;
     let walks: Vec<Walk<'_>> = by.iter().map(|path| view.walk(path)).collect();
     let kept = match walks.as_slice() {
-        // One column is the common case, and needs no list for each row.
+        // One column is the common case. It avoids the allocation of a list for each row.
         [only] => {
             let mut known = HashSet::new();
             rows.iter().filter(|row| known.insert(only.find(row).map(ByValue))).cloned().collect()
@@ -51,7 +51,7 @@ pub fn distinct(view: &RowsView<'_>, by: &[Path]) -> Rowset {
     view.rows.with_rows(kept)
 }
 
-/// Returns the values of a row that are compared: those of the given columns, or all of them with their names.
+/// Returns the values of a row that `distinct` compares: the values at the given paths, or all columns with their names.
 fn compared_values<'r>(row: &'r Row, walks: &[Walk<'r>]) -> Vec<(&'r str, Option<ByValue<'r>>)> {
     if walks.is_empty() {
         return row.iter().map(|(name, value)| (name.as_str(), Some(ByValue(value)))).collect();

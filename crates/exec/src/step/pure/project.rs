@@ -1,6 +1,6 @@
-//! The projection: rows with some of their columns, or with the values that paths lead to.
-//! Invariant: columns come out in the order of the program, and coverage stays. A reference that keeps its name keeps the
-//! attached row that it leads to.
+//! The projection step: rows with selected columns, or with the values at given paths.
+//! Invariant: the columns are in the order of the program, and the coverage stays. A reference column with an unchanged name
+//! keeps its attached rows.
 
 use lang::plan::NamedPath;
 use smol_str::SmolStr;

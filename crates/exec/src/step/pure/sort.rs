@@ -1,6 +1,6 @@
-//! The sort step: rows in the order of one of their values.
-//! Invariant: the sort is stable and by the column's type, with `null` last in either direction. Each value is read from its
-//! row once.
+//! The sort step: it orders rows by the value at one path.
+//! Invariant: the sort is stable and follows the column's type. `null` is last in both directions. The value of each row is
+//! read once.
 
 use std::cmp::Ordering;
 
@@ -15,7 +15,7 @@ use crate::value::view::{RowsView, Walk};
 pub fn apply(view: &RowsView<'_>, by: &[SmolStr], descending: bool) -> Rowset {
     let kind = view.kind(by).unwrap_or(Type::Json);
     let walk = view.walk(by);
-    // Keys and indexes are sorted rather than rows, because they are small.
+    // Pairs of key and index are sorted instead of rows, because the pairs are small and cheap to move.
     let mut keyed: Vec<(Option<SortKey<'_>>, u32)> = Vec::with_capacity(view.rows.rows.len());
     keyed.extend((0..).zip(&view.rows.rows).map(|(index, row)| (key_of_row(&walk, &kind, row), index)));
     keyed.sort_by(|(a, _), (b, _)| match (a, b) {
@@ -27,7 +27,7 @@ pub fn apply(view: &RowsView<'_>, by: &[SmolStr], descending: bool) -> Rowset {
     });
     let rows = keyed.iter().filter_map(|(_, index)| view.rows.rows.get(*index as usize).cloned()).collect();
     let mut sorted = view.rows.with_rows(rows);
-    // The first rows of a partial list need not be the first rows of the whole.
+    // After a sort of partial data, the first rows need not be the first rows of the full data.
     sorted.leading = sorted.coverage == Coverage::Complete;
     sorted
 }

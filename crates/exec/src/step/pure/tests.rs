@@ -1,4 +1,4 @@
-//! Tests of the pure steps: disputed cases, and a comparison with naive implementations over random small tables.
+//! Tests of the pure steps: cases with a subtle result, and a comparison with naive implementations over random small tables.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ fn columns() -> Vec<Column> {
     ]
 }
 
-/// Rows with the columns of the tests.
+/// A row set with the column types that the tests use.
 #[derive(Debug)]
 struct Table {
     rows: Rowset,
@@ -49,7 +49,7 @@ impl Table {
         RowsView { rows: &self.rows, columns: &self.columns, of: None, catalogs: &self.catalogs }
     }
 
-    /// Filters by one test.
+    /// Returns the rows that pass one test.
     fn filtered(&self, name: &str, op: ComparisonOp, value: Value) -> Rowset {
         let kind = self.view().kind(&path(name)).unwrap_or(Type::Json);
         let test = FilterTest { path: path(name), op, value: Expr::Value(value.clone()), kind };
@@ -225,7 +225,7 @@ fn any_table() -> impl Strategy<Value = Table> {
     })
 }
 
-/// Returns the naive order of two single values.
+/// Returns the order of two scalars by a naive implementation; `None` if they are not comparable.
 fn naive_order(name: &str, a: &Value, b: &Value) -> Option<Ordering> {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a.as_f64()?.partial_cmp(&b.as_f64()?),
@@ -260,7 +260,7 @@ fn naive_passes(name: &str, result: &Value, op: ComparisonOp, want: &Value) -> b
 
 const NAMES: [&str; 4] = ["n", "s", "t", "b"];
 
-/// A random step.
+/// A pure step with random parameters.
 #[derive(Debug, Clone)]
 enum PureStep {
     Filter(i64),
@@ -284,7 +284,7 @@ fn any_step() -> impl Strategy<Value = PureStep> {
     ]
 }
 
-/// Applies a chain of steps, each to the result of the previous one.
+/// Applies each step of the chain to the result of the previous step.
 fn chained(table: &Table, chain: &[PureStep]) -> Rowset {
     let count = [spec("n", Function::Count, None)];
     let by = [NamedPath { name: "s".into(), path: path("s") }];
@@ -352,7 +352,7 @@ proptest! {
         let name = NAMES[at];
         let mut expected: Vec<(i64, Value)> =
             table.rows.rows.iter().map(|row| (row["id"].as_i64().unwrap_or(-1), row[name].clone())).collect();
-        // Insertion sort is stable, and unlike the sort under test.
+        // Insertion sort is stable, and it is another algorithm than the sort under test.
         let before = |a: &Value, b: &Value| match (a.is_null(), b.is_null()) {
             (false, true) => true,
             (true, _) => false,
@@ -373,7 +373,7 @@ proptest! {
     #[test]
     fn groups_equal_the_naive_groups(table in any_table(), at in 0usize..4) {
         let name = NAMES[at];
-        // Dates group by their text, because the group's value is what the rows hold.
+        // Dates are grouped by their text, because the group's value is copied from the rows.
         let key = |row: &Row| match &row[name] {
             Value::Number(n) => format!("{:?}", n.as_f64()),
             other => other.to_string(),

@@ -1,5 +1,6 @@
-//! The follow step, which reads the rows that a declared relation of each input row leads to.
-//! Invariant: a row without the values that the relation's call needs leads nowhere. An embedded relation costs no call.
+//! The follow step: it reads the rows that a declared relation connects to each input row.
+//! Invariant: an input row without the values that the relation's call needs has no related rows. An embedded relation costs no
+//! call.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use crate::value::view::RowsView;
 /// The relation to follow.
 pub struct RelationCall<'a> {
     pub relation: &'a str,
-    /// The arguments that the program gives, such as filters.
+    /// The additional arguments of the program, such as filters.
     pub args: &'a Args,
     pub wanted: ListLimits,
 }
@@ -37,8 +38,8 @@ pub async fn apply(
         Via::Embedded { .. } => Ok(embedded_rows(reads, relation_call, view.rows)),
         Via::Call { capability, fill } => {
             let capability = catalog.capability(capability).ok_or_else(not_in_catalog)?;
-            // Without a value that names the parent the API would answer with the rows of all parents, so a row without one is
-            // dropped.
+            // Without the value that identifies the parent, the API would return the rows of all parents. An input row without
+            // this value is skipped.
             let args_of = |row: &Arc<Row>| -> Option<Args> {
                 let mut args = relation_call.args.clone();
                 for (param, field) in fill {
@@ -51,7 +52,8 @@ pub async fn apply(
                 Some(args)
             };
             let args_per_row = view.rows.rows.iter().filter_map(args_of).collect();
-            per_row::lists(reads, Target { catalog, capability }, args_per_row, view.rows, relation_call.wanted).await
+            per_row::read_lists(reads, Target { catalog, capability }, args_per_row, view.rows, relation_call.wanted)
+                .await
         }
     }
 }

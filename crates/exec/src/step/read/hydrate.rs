@@ -1,6 +1,6 @@
-//! The hydrate step, which adds the fields that a list did not carry to its rows, with one `get` per row.
-//! Invariant: the order is the input's. A row that is gone by now is left out and reported. A row has either all of the
-//! fields or is left out.
+//! The hydrate step: it adds the fields that a list's rows lack, with one `get` call per row.
+//! Invariant: rows stay in input order. A returned row has all requested fields. A row that no longer exists is left out and
+//! makes the result partial.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
-//! The steps that read the rows of references, each distinct reference once: `deref` returns these rows, and `attach` adds
-//! them to the input so that paths can lead into them.
-//! Invariant: the order is the input's. A dangling reference never becomes an empty row.
+//! The steps that read referenced rows, each distinct reference once. `deref` returns the referenced rows; `attach` adds them
+//! to the input, so that paths can pass through references.
+//! Invariant: rows are in input order. A reference to a row that does not exist never becomes an empty row.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::error::StepError;
 use crate::outcome::{Attached, Rowset};
 use crate::value::view::RowsView;
 
-/// Returns the rows that a field of each input row refers to.
+/// Returns the rows to which a field of the input rows refers.
 pub async fn deref(
     reads: &ReadContext<'_>,
     catalog: &Arc<Catalog>,
@@ -42,8 +42,8 @@ pub async fn deref(
     Ok(Rowset { rows, coverage, leading: input.leading, ..Rowset::default() })
 }
 
-/// Adds the rows that the references at a path lead to. No row is copied, and a row without a reference, or with a dangling
-/// one, has nothing attached.
+/// Attaches the rows to which the references at a path refer. Rows are shared and not copied. A missing or dangling reference
+/// has no attached row.
 pub async fn attach(
     reads: &ReadContext<'_>,
     catalog: &Arc<Catalog>,
@@ -60,7 +60,7 @@ pub async fn attach(
     Ok(rows)
 }
 
-/// Returns the references in a value: one, or those of a list.
+/// Returns the references in a value: the value itself, or the items of a list. `null` is not a reference.
 fn references(value: &Value) -> Box<dyn Iterator<Item = &Value> + '_> {
     match value {
         Value::Null => Box::new(std::iter::empty()),
@@ -69,12 +69,12 @@ fn references(value: &Value) -> Box<dyn Iterator<Item = &Value> + '_> {
     }
 }
 
-/// The rows that were read for references.
+/// The result of reading the rows of references.
 struct Lookup {
     rows: Attached,
-    /// Whether all references were requested before the plan's bound was reached.
+    /// Complete if every reference was read; partial if the plan's bound was reached.
     coverage: Coverage,
-    /// The number of references that lead to nothing.
+    /// The number of references whose row does not exist.
     gone: usize,
 }
 
@@ -108,7 +108,7 @@ async fn read_references(
     Ok(looked_up)
 }
 
-/// The result of reading one row by its key.
+/// The result of reading one row by key.
 pub enum RowRead {
     Row(Arc<Row>),
     /// The API has no such row.
@@ -136,7 +136,7 @@ pub async fn read_row(reads: &ReadContext<'_>, target: Target<'_>, args: &Args) 
     }
 }
 
-/// Returns the arguments of a `get` for a reference, which is a scalar or an object of key parts.
+/// Returns the arguments of a `get` call for a reference. A reference is a scalar or an object with the key parts.
 pub fn key_args(key: &[String], reference: &Value) -> Args {
     match (key, reference) {
         ([only], scalar) if !scalar.is_object() => Args::from([(only.clone(), scalar.clone())]),

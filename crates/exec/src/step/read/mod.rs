@@ -1,5 +1,5 @@
-//! Steps that read the API.
-//! Invariant: rows come out in the order of their input, whatever order the answers came in. The origin's limit bounds
+//! The steps that make several API reads: follow, deref, attach, hydrate and one list per row.
+//! Invariant: rows are in the order of the input, even if the answers arrive in another order. The origin's limit bounds
 //! concurrent calls, and the plan bounds their number.
 
 pub mod follow;

@@ -1,4 +1,4 @@
-//! Templates: Minijinja over rows, without access to anything else.
+//! The rendering of templates with Minijinja. A template has access only to rows.
 //! Invariant: fuel and metered work bound the rendering, and a limit bounds its text. An undefined name is an error with its
 //! line. A value is inserted as data and never parsed as a template.
 
@@ -17,26 +17,26 @@ use minijinja::{AutoEscape, Environment, ErrorKind, UndefinedBehavior, Value as 
 use serde_json::Value;
 
 use super::fence::{self, Refusal};
-use super::meter::{self, Meter, WORK};
-use super::view::{RowsView, VALUE};
+use super::meter::{self, MAX_WORK_BYTES, Meter};
+use super::view::{LITERAL_COLUMN, RowsView};
 use crate::error::{StepError, TemplateProblem};
 use crate::outcome::Attached;
 
-/// The work of a template over all rows, divided by the work that a template over one row gets: it may run once per row.
-const ROW_TEMPLATE_SHARE: u64 = 16;
+/// The divisor for the work limit of a template over one row, because such a template may run once for each row.
+const ROW_TEMPLATE_WORK_DIVISOR: u64 = 16;
 
-/// The most bytes of text that a filter may produce.
-const FILTER_OUTPUT_BYTES: usize = 1024 * 1024;
+/// The maximum size in bytes of the text that one filter call may produce.
+const MAX_FILTER_OUTPUT_BYTES: usize = 1024 * 1024;
 
-/// A template as the program has it.
+/// The text of a template in a program, with its symbols.
 #[derive(Clone, Copy)]
 pub struct TemplateSource<'a> {
     pub text: &'a str,
-    /// The symbols that the template may use for columns, each with the column's name.
+    /// The symbols that the template may use instead of column names: pairs of symbol and column name.
     pub names: &'a [(String, String)],
 }
 
-/// A rendering that owns all of its input, so that it can run on a blocking thread.
+/// A rendering with owned input, so that it can run on a blocking thread.
 pub struct RenderJob {
     limits: Limits,
     /// The text of the template.
@@ -45,7 +45,7 @@ pub struct RenderJob {
     meter: Arc<Meter>,
 }
 
-/// The names that a template may use, with their values.
+/// The global names of a template with their values.
 type Globals = BTreeMap<&'static str, TemplateValue>;
 
 impl RenderJob {
@@ -54,9 +54,9 @@ impl RenderJob {
     }
 }
 
-/// Returns a rendering over all rows as `rows`. A single row is also available as `_`.
+/// Returns a rendering with all rows as the name `rows`. If there is exactly one row, it is also the name `_`.
 pub fn over_rows(limits: &Limits, source: TemplateSource<'_>, view: &RowsView<'_>) -> RenderJob {
-    let meter = Meter::new(WORK);
+    let meter = Meter::new(MAX_WORK_BYTES);
     let context = Arc::new(RenderContext::new(source, view, &meter));
     let rows: Vec<TemplateValue> = view.rows.rows.iter().map(|row| context.row(view, row)).collect();
     let only = rows.first().filter(|_| rows.len() == 1).cloned();
@@ -65,14 +65,14 @@ pub fn over_rows(limits: &Limits, source: TemplateSource<'_>, view: &RowsView<'_
     RenderJob { limits: limits.clone(), source: source.text.to_owned(), globals, meter }
 }
 
-/// Renders a template over the current row, as `_`.
+/// Renders a template with the current row as the name `_`.
 pub fn render_row(
     limits: &Limits,
     source: TemplateSource<'_>,
     view: &RowsView<'_>,
     row: &Arc<Row>,
 ) -> Result<String, StepError> {
-    let meter = Meter::new(WORK / ROW_TEMPLATE_SHARE);
+    let meter = Meter::new(MAX_WORK_BYTES / ROW_TEMPLATE_WORK_DIVISOR);
     let context = Arc::new(RenderContext::new(source, view, &meter));
     render(limits, source.text, BTreeMap::from([("_", context.row(view, row))]), &meter)
 }
@@ -88,7 +88,7 @@ fn render(limits: &Limits, source: &str, globals: Globals, meter: &Arc<Meter>) -
     let mut out = BoundedText { bytes: Vec::new(), limit: limits.template_output_bytes, is_over: false };
     let failed = |error: minijinja::Error, is_over: bool| {
         if meter.is_exceeded() {
-            problem(error.line(), TemplateProblem::Work(WORK))
+            problem(error.line(), TemplateProblem::Work(MAX_WORK_BYTES))
         } else {
             render_error(limits, source, &error, is_over)
         }
@@ -97,9 +97,9 @@ fn render(limits: &Limits, source: &str, globals: Globals, meter: &Arc<Meter>) -
     let context = TemplateValue::from(globals);
     let rendered = template.render_captured_to(context, &mut out).map(drop);
     rendered.map_err(|error| failed(error, out.is_over))?;
-    // A value that could not be charged read as nothing, so the text must not be used.
+    // A value over the limit was rendered as empty text, so the rendered text is wrong and must not be returned.
     if meter.is_exceeded() {
-        return Err(problem(None, TemplateProblem::Work(WORK)));
+        return Err(problem(None, TemplateProblem::Work(MAX_WORK_BYTES)));
     }
     let mut text = String::from_utf8_lossy(&out.bytes).into_owned();
     if text.ends_with('\n') {
@@ -108,13 +108,13 @@ fn render(limits: &Limits, source: &str, globals: Globals, meter: &Arc<Meter>) -
     Ok(text)
 }
 
-/// Returns the environment of a template, without a loader, `debug` or access to other templates. `null` renders as nothing.
+/// Returns the Minijinja environment, without a loader, `debug` or access to other templates. `null` is rendered as empty text.
 fn environment(limits: &Limits, meter: &Arc<Meter>) -> Environment<'static> {
     let mut environment = with_filters(meter);
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_auto_escape_callback(|_| AutoEscape::None);
-    // The trailing newline is dropped from the rendered text. Dropping it from the source as well would lose an
-    // intended empty line.
+    // The trailing newline is removed from the rendered text. If it were also removed from the source, an intended empty line
+    // would be lost.
     if let Ok(syntax) = SyntaxConfig::builder().keep_trailing_newline(true).build() {
         environment.set_syntax(syntax);
     }
@@ -131,12 +131,12 @@ fn environment(limits: &Limits, meter: &Arc<Meter>) -> Environment<'static> {
     environment
 }
 
-/// Returns an environment whose filters are metered.
+/// Returns an environment with metered filters.
 fn with_filters(meter: &Arc<Meter>) -> Environment<'static> {
     let mut plain = Environment::new();
     plain.set_undefined_behavior(UndefinedBehavior::Strict);
     plain.set_auto_escape_callback(|_| AutoEscape::None);
-    // These filters turn small input into large output, whatever the fuel.
+    // Fuel does not limit these filters, although they can turn small input into large output.
     for filter in ["format", "indent", "batch", "slice", "pprint"] {
         plain.remove_filter(filter);
     }
@@ -149,22 +149,22 @@ fn with_filters(meter: &Arc<Meter>) -> Environment<'static> {
     environment
 }
 
-/// Replaces text like the built-in filter, and limits the size of the result before it is made.
+/// Replaces text like the built-in filter `replace`. The size of the result is checked before the result is allocated.
 fn replace(meter: &Meter, text: &str, from: &str, to: &str) -> Result<String, minijinja::Error> {
     let times = if from.is_empty() { text.len() + 1 } else { text.matches(from).count() };
     let result_bytes = text.len().saturating_add(times.saturating_mul(to.len()));
     check_filter_output(result_bytes)?;
-    // The result is charged here as well, because `map` calls this function once per item.
+    // The result is charged here too, because the filter `map` calls this function for each item without a wrapper.
     if meter.charge_value(result_bytes) { Ok(text.replace(from, to)) } else { Err(ErrorKind::OutOfFuel.into()) }
 }
 
 fn check_filter_output(bytes: usize) -> Result<(), minijinja::Error> {
-    if bytes <= FILTER_OUTPUT_BYTES {
+    if bytes <= MAX_FILTER_OUTPUT_BYTES {
         return Ok(());
     }
     Err(minijinja::Error::new(
         ErrorKind::InvalidOperation,
-        format!("a filter makes at most {FILTER_OUTPUT_BYTES} bytes of text"),
+        format!("a filter makes at most {MAX_FILTER_OUTPUT_BYTES} bytes of text"),
     ))
 }
 
@@ -180,7 +180,7 @@ fn render_error(limits: &Limits, source: &str, error: &minijinja::Error, is_over
     }
 }
 
-/// Returns the message for an undefined name, which the error's range covers.
+/// Returns the message for an undefined name. The name is taken from the source range of the error.
 fn undefined_name(source: &str, error: &minijinja::Error) -> String {
     let name = error.range().and_then(|range| source.get(range)).map(|name| name.trim().chars().take(80).collect());
     match (name.filter(|name: &String| !name.is_empty()), error.detail()) {
@@ -194,11 +194,11 @@ fn problem(line: Option<usize>, problem: TemplateProblem) -> StepError {
     StepError::Template { line, problem }
 }
 
-/// Collects text up to a limit.
+/// A writer that collects text up to a limit.
 struct BoundedText {
     bytes: Vec<u8>,
     limit: usize,
-    /// Whether the limit was reached, which tells this failure from others of the rendering.
+    /// Whether the limit was exceeded. The flag distinguishes this failure from other rendering errors.
     is_over: bool,
 }
 
@@ -217,21 +217,23 @@ impl Write for &mut BoundedText {
     }
 }
 
-/// The context that all rows of one rendering share.
+/// The data that all rows of one rendering share.
 #[derive(Debug)]
 struct RenderContext {
     meter: Arc<Meter>,
-    /// The names of columns by symbol.
+    /// The column name of each symbol.
     names: HashMap<String, String>,
     attached: Vec<Arc<Attached>>,
-    /// The references whose fields the template may use: by path, the name of the key part that the reference is.
+    /// The references whose fields the template may use. The key is the path of the reference; the value is the name of the
+    /// reference's only key part.
     keys: HashMap<Path, String>,
 }
 
 impl RenderContext {
     fn new(source: TemplateSource<'_>, view: &RowsView<'_>, meter: &Arc<Meter>) -> Self {
         let names: HashMap<String, String> = source.names.iter().cloned().collect();
-        // A search for `owner.` in the text may find too much, which only makes a reference an object without need.
+        // The search for `owner.` in the text may match too often. A false match only turns a reference into an object
+        // unnecessarily.
         let uses_fields_of = |column: &str| {
             let symbols = names.iter().filter(|(_, name)| *name == column).map(|(symbol, _)| symbol.as_str());
             symbols.chain([column]).any(|name| source.text.contains(&format!("{name}.")))
@@ -245,10 +247,10 @@ impl RenderContext {
         Self { meter: meter.clone(), attached: view.rows.attached.clone(), keys, names }
     }
 
-    /// Returns a row as the template sees it.
+    /// Returns a row as a template value.
     fn row(self: &Arc<Self>, view: &RowsView<'_>, row: &Arc<Row>) -> TemplateValue {
         if view.is_literal() {
-            return self.template_value(Vec::new(), row.get(VALUE).unwrap_or(&Value::Null));
+            return self.template_value(Vec::new(), row.get(LITERAL_COLUMN).unwrap_or(&Value::Null));
         }
         TemplateValue::from_object(RowObject {
             context: self.clone(),
@@ -259,7 +261,7 @@ impl RenderContext {
         })
     }
 
-    /// Returns a value at a path of a row as the template sees it.
+    /// Returns the value at a path of a row as a template value.
     fn template_value(self: &Arc<Self>, path: Path, value: &Value) -> TemplateValue {
         let has_fields = self.keys.contains_key(&path) || self.attached.iter().any(|t| t.path == path);
         match value {
@@ -288,7 +290,7 @@ impl RenderContext {
         }
     }
 
-    /// Returns a reference as the template sees it: it renders as its key and has the fields of the attached row.
+    /// Returns a reference as a template value. It is rendered as its key and has the fields of the attached row.
     fn reference(self: &Arc<Self>, path: Path, value: &Value) -> TemplateValue {
         let attached = self.attached.iter().find(|attached| attached.path == path);
         let mut row = attached.and_then(|attached| attached.find(value)).map(|row| Row::clone(row)).unwrap_or_default();
@@ -315,23 +317,23 @@ impl RenderContext {
     }
 }
 
-/// A row, a nested object, or the row that a reference leads to.
+/// A template object for a row, a nested object, or the attached row of a reference.
 #[derive(Debug)]
 struct RowObject {
     context: Arc<RenderContext>,
-    /// The path that led from the row of the template to this object.
+    /// The path from the template's row to this object.
     path: Path,
     row: Arc<Row>,
-    /// The reference itself, if it is a scalar.
+    /// The scalar reference, if the object is the attached row of a scalar reference.
     scalar: Option<Value>,
-    /// Whether a field that the row lacks reads as `null`. It does in the row of a reference, which has no fields if the
-    /// reference is dangling, because the template is not at fault.
+    /// Whether a missing field is `null` instead of an error. It is true for attached rows: the row of a dangling reference has
+    /// no fields, and that is not a mistake in the template.
     missing_is_null: bool,
 }
 
 impl RowObject {
-    /// Returns the columns that begin with the name and a dot, as a row. A projected path is a column with a dot in its name,
-    /// and `owner.name` must be reachable like a nested field.
+    /// Returns the columns whose names start with `name` and a dot, as a nested row. A projected path such as `owner.name` is a
+    /// column with a dot in its name, and templates must be able to read it like a nested field.
     fn columns_below(&self, name: &str) -> Option<Row> {
         let column_below = |(key, value): (&String, &Value)| {
             Some((key.strip_prefix(name)?.strip_prefix('.')?.to_owned(), value.clone()))
@@ -348,10 +350,10 @@ impl Object for RowObject {
 
     fn get_value(self: &Arc<Self>, key: &TemplateValue) -> Option<TemplateValue> {
         let key = key.as_str()?;
-        // A column wins over a symbol of the same name.
+        // A column takes precedence over a symbol of the same name.
         let is_name = self.row.contains_key(key) || !self.context.names.contains_key(key);
         let name = if is_name { key } else { self.context.names.get(key)? };
-        // A template over its limit reads nothing, which ends it.
+        // Over the work limit, every field reads as undefined, which ends the template with an error.
         if !self.context.meter.charge_value(self.row.get(name).map_or(0, size)) {
             return None;
         }
@@ -374,8 +376,8 @@ impl Object for RowObject {
         }
     }
 
-    /// Compares two rows in place. The order must not depend on the meter, because a sort whose order changes while it runs
-    /// may panic.
+    /// Compares two rows without charging the meter. A sort may panic if its order changes while it runs, so the order must not
+    /// depend on the remaining work.
     fn custom_cmp(self: &Arc<Self>, other: &DynObject) -> Option<Ordering> {
         let other = other.downcast_ref::<RowObject>()?;
         self.context.meter.charge_value(self.row.values().map(size).sum());
@@ -388,7 +390,8 @@ impl Object for RowObject {
 
     fn render(self: &Arc<Self>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bytes = self.scalar.as_ref().map_or_else(|| self.row.values().map(size).sum(), size);
-        // A template over its limit renders nothing and ends afterwards. Returning an error from here would panic.
+        // Over the work limit nothing is rendered, and the template ends afterwards. An error from this function would cause a
+        // panic.
         if !self.context.meter.charge_value(bytes) {
             return Ok(());
         }
@@ -401,7 +404,7 @@ impl Object for RowObject {
     }
 }
 
-/// Compares two rows in a total order: column by column, first by name and then by value.
+/// Compares two rows in a total order, column by column: first the names, then the values.
 fn compare_rows(a: &Row, b: &Row) -> Ordering {
     let mut columns = a.iter().zip(b);
     let difference = columns.find_map(|((a_name, a_value), (b_name, b_value))| {
@@ -411,7 +414,7 @@ fn compare_rows(a: &Row, b: &Row) -> Ordering {
     difference.unwrap_or_else(|| a.len().cmp(&b.len()))
 }
 
-/// Compares two values in a total order, those of different kinds by kind.
+/// Compares two values in a total order. Values of different JSON kinds are ordered by kind.
 fn compare_values(a: &Value, b: &Value) -> Ordering {
     let rank = |value: &Value| match value {
         Value::Null => 0,

@@ -1,4 +1,4 @@
-//! Hand-made plans, and the test API with a catalog that has writes.
+//! Support for the tests: a builder of plans, the demo API, and a catalog with writes.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -24,7 +24,7 @@ use upstream::HttpUpstream;
 pub struct Plans {
     pub catalog: Arc<Catalog>,
     pub steps: Vec<Step>,
-    /// The effect that the next effect has to wait for.
+    /// The index of the previous effect step. The next effect must run after it.
     last_effect: Option<usize>,
 }
 
@@ -41,7 +41,7 @@ impl Plans {
         EntityRef { catalog: self.catalog.id.clone(), entity: entity.into() }
     }
 
-    /// Adds a step whose rows are of an entity, with its fields as columns.
+    /// Adds a step whose rows belong to an entity. The entity's fields are the columns.
     pub fn rows_of(&mut self, entity: &str, kind: StepKind) -> usize {
         let fields = self.catalog.entity(entity).unwrap().fields.values();
         let columns = fields.map(|f| Column { name: f.name.as_str().into(), kind: f.kind.clone() }).collect();
@@ -49,13 +49,13 @@ impl Plans {
         self.add(kind, of, columns)
     }
 
-    /// Adds a step whose rows a program made.
+    /// Adds a step whose rows are constructed by the program.
     pub fn made_rows(&mut self, columns: &[(&str, Type)], kind: StepKind) -> usize {
         let columns = columns.iter().map(|(n, k)| Column { name: (*n).into(), kind: k.clone() }).collect();
         self.add(kind, None, columns)
     }
 
-    /// Adds a step whose rows are those of its input.
+    /// Adds a step that returns rows of its input.
     pub fn same_rows(&mut self, kind: StepKind) -> usize {
         let input = &self.steps[kind.input().unwrap()];
         let of = input.of.clone();
@@ -106,7 +106,7 @@ impl Plans {
         self.made_rows(&[("value", Type::Json)], StepKind::Rows { items })
     }
 
-    /// Returns a plan with every step as a result, named by its label or `s{n}`.
+    /// Returns a plan that returns the rows of every step. A result is named by the step's label, or `s{n}`.
     pub fn plan(&self) -> Plan {
         let result = |(index, step): (usize, &Step)| PlanResult {
             label: step.label.as_ref().map_or_else(|| format!("s{index}"), ToString::to_string),
@@ -141,23 +141,23 @@ pub fn path(dotted: &str) -> Path {
     dotted.split('.').filter(|p| !p.is_empty()).map(Into::into).collect()
 }
 
-/// Returns the value at a path of the current row.
+/// Returns an expression for the value at a path of the current row.
 pub fn row(dotted: &str) -> Expr {
     Expr::Row(RowPart::Path(path(dotted)))
 }
 
-/// Returns the value at a path of the only row of an earlier step.
+/// Returns an expression for the value at a path of the only row of an earlier step.
 pub fn of_step(step: usize, dotted: &str) -> Expr {
     Expr::Step { step, take: RowPart::Path(path(dotted)), many: false }
 }
 
-/// Returns the catalog of `writes.yaml` for an API at this origin.
+/// Returns the catalog `writes.yaml` with its origin replaced.
 pub fn writes_catalog(origin: &str) -> Arc<Catalog> {
     let text = include_str!("writes.yaml").replace("ORIGIN", origin);
     Arc::new(catalog::read("writes.yaml", &text).unwrap_or_else(|rejected| panic!("{rejected}")))
 }
 
-/// Plans a program over all entities of a catalog, whose symbols are taught too.
+/// Returns the plan of a program. All entities of the catalog are taught, so the program may use names and symbols.
 pub fn plan_program(catalog: &Arc<Catalog>, program: &str, limits: &Limits) -> Plan {
     let exposed = |(index, (name, entity)): (usize, (&String, &catalog::Entity))| ExposedEntity {
         symbol: format!("e{}", index + 1),
@@ -181,15 +181,15 @@ fn catalogs(catalog: &Arc<Catalog>) -> BTreeMap<CatalogId, Arc<Catalog>> {
     BTreeMap::from([(catalog.id.clone(), catalog.clone())])
 }
 
-/// Runs a hand-made plan with receipts.
+/// Runs a plan from the builder with a store for receipts.
 pub async fn run_plans(upstream: &dyn Upstream, plans: &Plans, receipts: &dyn Receipts) -> Outcome {
-    let with = With { receipts: Some(receipts), ..With::default() };
+    let with = RunOptions { receipts: Some(receipts), ..RunOptions::default() };
     run_with(upstream, &plans.plan(), &plans.catalog, with).await
 }
 
-/// The optional parts of a run's context.
+/// The optional parts of a test run's context.
 #[derive(Default)]
-pub struct With<'a> {
+pub struct RunOptions<'a> {
     pub limits: Limits,
     pub receipts: Option<&'a dyn Receipts>,
     pub cancel: CancellationToken,
@@ -197,7 +197,7 @@ pub struct With<'a> {
     pub pages: Option<&'a BTreeMap<String, Continuation>>,
 }
 
-pub async fn run_with(upstream: &dyn Upstream, plan: &Plan, catalog: &Arc<Catalog>, with: With<'_>) -> Outcome {
+pub async fn run_with(upstream: &dyn Upstream, plan: &Plan, catalog: &Arc<Catalog>, with: RunOptions<'_>) -> Outcome {
     let tenant = TenantId::local();
     let calls = Semaphore::new(with.limits.calls_per_session);
     let catalogs = catalogs(catalog);
@@ -211,7 +211,7 @@ pub async fn run_with(upstream: &dyn Upstream, plan: &Plan, catalog: &Arc<Catalo
     run(&ctx, plan).await
 }
 
-/// Returns the rows of a result as JSON.
+/// Returns the rows of a return of the plan as JSON.
 pub fn rows(outcome: &Outcome, index: usize) -> Value {
     match &outcome.returns[index].result {
         Ok(set) => set.rows.iter().map(|row| Value::Object(catalog::Row::clone(row))).collect(),
@@ -219,12 +219,12 @@ pub fn rows(outcome: &Outcome, index: usize) -> Value {
     }
 }
 
-/// Returns the message of a result's error, or `ok`.
+/// Returns the error message of a return of the plan, or `ok`.
 pub fn error(outcome: &Outcome, index: usize) -> String {
     outcome.returns[index].result.as_ref().map_or_else(|error| error.to_string(), |_| "ok".to_owned())
 }
 
-/// A served test API, a client for it, and its routes under `/control`.
+/// A running demo API with a client. Its routes below `/control` set faults and return counts.
 pub struct Demo {
     pub address: SocketAddr,
     pub http: HttpUpstream,
@@ -260,7 +260,7 @@ impl Demo {
         serde_json::from_slice(&response.body).unwrap_or_default()
     }
 
-    /// Resets the data and sets a fault for every request with this method, or with any (`*`).
+    /// Resets the data of the demo API, and sets a fault for every request with this method; `*` means any method.
     pub async fn set_fault(&self, method: &str, fault: &str) {
         self.control(Method::Post, "/control/reset", Some(json!({}))).await;
         if !fault.is_empty() {
@@ -274,7 +274,7 @@ impl Demo {
         }
     }
 
-    /// Returns the effects that the server recorded, each as method and path.
+    /// Returns the method and path of each effect that the demo API recorded.
     pub async fn effects(&self) -> Vec<String> {
         let effects = self.control(Method::Get, "/control/effects", None).await;
         let text = |effect: &Value, name: &str| effect[name].as_str().unwrap_or_default().to_owned();

@@ -1,8 +1,9 @@
-//! The labelled intents of `tests/discovery`, and the quality of an index over them. The test and the benchmark share this file.
+//! The labelled intents of `tests/discovery`, and the measurement of an index's quality on them. The test and the benchmark
+//! share this file.
 
-// why: a failed expectation is the test's own failure.
+// A panic in a shared test function fails the test that calls it, so these lints are allowed.
 #![allow(clippy::unwrap_used, clippy::panic)]
-// why: the test and the benchmark each use a part of this file.
+// The test and the benchmark each need only a part of this file, so the other part is dead code there.
 #![allow(dead_code)]
 
 use std::path::PathBuf;
@@ -16,12 +17,13 @@ pub const HEADER: &str = "id\tsplit\tkind\tintent\texpected";
 #[derive(Debug, Clone)]
 pub struct LabelledIntent {
     pub id: String,
-    /// `dev`, or `held` for an intent that nothing is tuned on.
+    /// The set of the intent: `dev`, or `held` for intents that are not used for tuning.
     pub split: String,
-    /// `literal`, `paraphrase`, `multi` (several APIs) or `near_miss` (words that suggest something else).
+    /// The kind of the intent: `literal`, `paraphrase`, `multi` (several APIs) or `near_miss` (words that suggest a wrong
+    /// entity).
     pub kind: String,
     pub intent: String,
-    /// The entities to find, each with its alternatives. It is empty if there is nothing to find.
+    /// The expected entities, each with its accepted alternatives. It is empty if no entity matches the intent.
     pub expected: Vec<Vec<String>>,
 }
 
@@ -29,7 +31,7 @@ fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Returns the shipped catalogs and those of `tests/catalogs`, which some intents name.
+/// Returns a registry with the shipped catalogs and the catalogs of `tests/catalogs`, which some intents name.
 pub fn shipped() -> Registry {
     let folders = [root().join("catalogs"), root().join("tests/catalogs")];
     let files = folders.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap()).map(|entry| entry.unwrap().path());
@@ -60,15 +62,15 @@ pub fn intents() -> Vec<LabelledIntent> {
     lines.map(parse).collect()
 }
 
-/// The answer of an index to one intent.
+/// The result of an index for one intent.
 pub struct Outcome {
     pub labelled: LabelledIntent,
-    /// The entities found, as `api:entity`, the best first.
+    /// The found entities as `api:entity`, best first.
     pub rows: Vec<String>,
     pub decision: Decision,
-    /// The share of the expected entities that is among the first five rows.
+    /// The share of the expected entities that are among the first five rows.
     pub recall: f64,
-    /// One divided by the rank of the first expected entity.
+    /// The reciprocal rank: one divided by the rank of the first expected entity.
     pub reciprocal: f64,
 }
 
@@ -94,7 +96,7 @@ pub fn outcomes(index: &Index, intents: &[LabelledIntent]) -> Vec<Outcome> {
     intents.iter().map(outcome_of).collect()
 }
 
-/// Means over the intents that have something to find.
+/// The mean values over all intents with expected entities.
 pub struct Quality {
     pub intents: usize,
     pub recall_at_5: f64,
@@ -108,7 +110,8 @@ pub fn quality<'a>(outcomes: impl IntoIterator<Item = &'a Outcome>) -> Quality {
     Quality { intents: outcomes.len(), recall_at_5: mean(|o| o.recall), mrr: mean(|o| o.reciprocal) }
 }
 
-/// Returns the number of right decisions and of all. `no_match` is right exactly if there is nothing to find.
+/// Returns the number of correct decisions and the number of all decisions. `no_match` is correct exactly if the intent has no
+/// expected entities.
 pub fn right_decisions<'a>(outcomes: impl IntoIterator<Item = &'a Outcome>) -> (usize, usize) {
     let all: Vec<&Outcome> = outcomes.into_iter().collect();
     let is_right = |o: &&&Outcome| (o.decision == Decision::NoMatch) == o.labelled.expected.is_empty();

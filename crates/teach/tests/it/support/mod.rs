@@ -1,11 +1,11 @@
-//! The catalogs of this crate's tests, and the notation of a `plasm_context` call in golden cases.
+//! Support for the tests: the catalogs, and the parser of `plasm_context` calls in golden cases.
 
 use std::sync::Arc;
 
 use base::CatalogId;
 use teach::{Catalogs, Seed, SlotStyle, TeachRequest, Teaching};
 
-/// Returns the shipped catalogs, those of `tests/catalogs`, and a second `demo` under another id.
+/// Returns the shipped catalogs, the catalogs of `tests/catalogs`, and a copy of `demo` with another id.
 pub fn catalogs() -> Catalogs {
     let folders = ["../../catalogs", "../../tests/catalogs"];
     let files = folders.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap()).map(|entry| entry.unwrap().path());
@@ -17,8 +17,8 @@ pub fn catalogs() -> Catalogs {
     texts.into_iter().map(read).map(|c| (c.id.clone(), Arc::new(c))).collect()
 }
 
-/// A call as golden cases write it: `style=names "close stale tickets" demo:Ticket demo:Person+* rank=ticket_close`.
-/// The intent is the text in quotes.
+/// A call in the notation of golden cases: `style=names "close stale tickets" demo:Ticket demo:Person+* rank=ticket_close`. The
+/// quoted text is the intent.
 #[derive(Debug, Default)]
 pub struct ContextCall {
     pub intent: Option<String>,
@@ -53,7 +53,7 @@ impl ContextCall {
     }
 }
 
-/// Replaces `demo:*` by a seed for each entity of the catalog.
+/// Replaces the seed `demo:*` by one seed for each entity of the catalog.
 fn expanded(seed: Seed, catalogs: &Catalogs) -> Vec<Seed> {
     if seed.entity != "*" {
         return vec![seed];
@@ -61,7 +61,7 @@ fn expanded(seed: Seed, catalogs: &Catalogs) -> Vec<Seed> {
     catalogs[&seed.catalog].entities.keys().map(|entity| Seed { entity: entity.clone(), ..seed.clone() }).collect()
 }
 
-/// Parses a seed: `demo:Ticket`, `demo:Ticket+*` or `demo:Ticket+ticket_close+ticket_open`.
+/// Parses a seed of the form `demo:Ticket`, `demo:Ticket+*` or `demo:Ticket+ticket_close+ticket_open`.
 pub fn seed(word: &str) -> Seed {
     let (api, entity) = word.split_once(':').unwrap();
     let mut parts = entity.split('+');
