@@ -1,4 +1,4 @@
-//! Databases with damaged pages and rows, and a database of an older format.
+//! Tests of SQLite databases with damaged pages and rows, and of a database of an older format.
 //! Invariant: an error names the damaged row, other rows stay readable, and no row is returned that was not written.
 
 use std::fs;
@@ -35,9 +35,9 @@ async fn filled() -> (tempfile::TempDir, PathBuf) {
 /// The result of reading all rows.
 #[derive(Debug, PartialEq, Eq)]
 struct ReadBack {
-    /// The number of rows with the value that was written.
+    /// The number of rows whose value equals the written value.
     intact: usize,
-    /// The messages for the other rows.
+    /// The error messages of the other rows.
     errors: Vec<String>,
 }
 
@@ -121,7 +121,7 @@ async fn after_a_scan_found_a_damaged_row_reads_see_later_commits() {
     assert_eq!(values, [b"mended".to_vec(), b"third".to_vec()]);
 }
 
-/// Breaks every page but the first, one after the other. No wrong row is returned, and most rows stay readable.
+/// Damages every page except the first, one after the other. No wrong row is returned, and most rows stay readable.
 #[tokio::test]
 async fn a_broken_page_costs_only_its_own_rows() {
     let (dir, path) = filled().await;
@@ -145,7 +145,7 @@ async fn a_broken_page_costs_only_its_own_rows() {
         assert!(errors.iter().all(names_the_part), "page {page}: {errors:?}");
         mostly_readable += usize::from(intact > ROWS - 40);
     }
-    // A leaf page holds about a dozen rows. The few pages above the leaves lead to many rows.
+    // A leaf page contains about a dozen rows. The few pages above the leaves lead to many rows.
     assert!(mostly_readable > pages * 3 / 4, "only {mostly_readable} of {pages} broken pages left most rows readable");
     assert!(noticed > pages / 2, "only {noticed} of {pages} broken pages were noticed");
 }

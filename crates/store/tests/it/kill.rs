@@ -25,7 +25,8 @@ fn key(table: Table, id: &str) -> Key {
     Key::new(&TenantId::local(), table, id)
 }
 
-/// This is not a test but the process that is killed. The parent runs it by name.
+/// The body of the process that is killed. It is a test function so that the parent can run it by name in a child
+/// process.
 #[test]
 #[ignore = "run by kill_9_loses_nothing_that_was_answered"]
 fn child_that_commits() {
@@ -52,7 +53,7 @@ fn child_that_commits() {
     });
 }
 
-/// Commits two rows in one batch, so that half a batch would be noticed.
+/// Commits two rows in one batch, so that a half-committed batch would be noticed.
 async fn commit_one(store: &SqliteStore, id: &str) {
     let value = id.repeat(20).into_bytes();
     let batch = Batch::default().put(key(Table::Run, id), value.clone(), Expect::Absent).put(
@@ -109,9 +110,9 @@ fn run_and_kill(folder: &Path, round: usize) -> Vec<String> {
 /// A child process, and a thread that collects the ids of its answered batches.
 struct Running {
     child: Child,
-    /// Returns the ids when the child's output ends.
+    /// The thread that collects the ids. It returns them when the child's output ends.
     reader: JoinHandle<Vec<String>>,
-    /// Gets a message for each answered batch.
+    /// Receives a message for each answered batch.
     answers: Receiver<()>,
 }
 

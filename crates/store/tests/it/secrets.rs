@@ -1,4 +1,4 @@
-//! The encrypted store of secrets: reading, changing, several processes, wrong keys and damaged files.
+//! Tests of the encrypted store of secrets: reading, changing, several processes, wrong keys and damaged files.
 //! Invariant: after every refused call the file has the same bytes as before.
 
 use std::path::Path;

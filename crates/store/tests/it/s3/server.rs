@@ -32,28 +32,28 @@ type Body = UnsyncBoxBody<Bytes, std::io::Error>;
 /// A fault of one request.
 #[derive(Debug, Clone)]
 pub enum Fault {
-    /// Waits before the request is handled.
+    /// The server waits for this time before it handles the request.
     Slow(Duration),
-    /// Answers with this status and S3's code, without doing anything.
+    /// The server answers with this status and S3 error code, and does not perform the request.
     Refuse(u16, &'static str),
-    /// Closes the connection instead of answering.
+    /// The server closes the connection instead of answering.
     Reset,
-    /// Sends half of the body and closes the connection.
+    /// The server sends half of the body and closes the connection.
     Truncate,
-    /// Sends the body with one bit changed.
+    /// The server sends the body with one bit changed.
     Flip,
-    /// Answers an upload with 200 and keeps nothing.
+    /// The server answers an upload with 200 and stores no object.
     Swallow,
-    /// Answers an upload with 200 and keeps other bytes of the same length.
+    /// The server answers an upload with 200 and stores other bytes of the same length.
     KeepOther,
-    /// Answers with a page that is not S3.
+    /// The server answers with a web page that is not an answer of S3.
     Foreign,
 }
 
 /// The injected faults and the counts of requests, by kind of request (PUT, GET, HEAD, DELETE, LIST).
 #[derive(Default)]
 struct Control {
-    /// Each fault with the number of requests that it is still for.
+    /// The fault for each kind of request, with the number of requests that still get it.
     faults: HashMap<&'static str, (Fault, usize)>,
     request_counts: HashMap<&'static str, usize>,
 }
@@ -87,7 +87,7 @@ impl Storage {
         let control = self.control.clone();
         let root = self.root.path().to_owned();
         let task = tokio::spawn(async move {
-            // The set is dropped with the task, which closes every connection.
+            // When the task is dropped, this set is dropped too, which closes every connection.
             let mut connections = JoinSet::new();
             loop {
                 let (socket, _) = listener.accept().await.unwrap();
@@ -210,7 +210,7 @@ async fn answer(
             bytes.truncate(bytes.len() / 2);
             let half: Result<_, std::io::Error> = Ok(Frame::data(Bytes::from(bytes)));
             let cut = stream::iter([half, Err(std::io::ErrorKind::BrokenPipe.into())]).then(async |frame| {
-                // The pause lets the half leave before the connection ends.
+                // The pause lets the client receive the half body before the connection ends.
                 tokio::time::sleep(Duration::from_millis(5)).await;
                 frame
             });
