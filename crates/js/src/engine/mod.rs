@@ -32,7 +32,7 @@ use workers::{WorkerState, Workers};
 pub use boot::StartError;
 
 /// The guest of this build.
-static GUEST: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/guest.wasm"));
+static BUILT_IN_GUEST: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/guest.wasm"));
 
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -88,7 +88,7 @@ struct Core {
 
 impl Engine {
     pub fn start(settings: &Settings) -> Result<Self, StartError> {
-        Self::start_with(settings, GUEST)
+        Self::start_with(settings, BUILT_IN_GUEST)
     }
 
     /// Starts an engine with `guest` instead of the guest of this build.

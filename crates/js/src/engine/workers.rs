@@ -23,7 +23,7 @@ use super::boot::StartError;
 
 /// The stack size of a worker thread. It is larger than the part that Wasmtime may use. The stack is reserved address
 /// space: only the pages that a guest touched use memory.
-const STACK_BYTES: usize = 72 << 20;
+const THREAD_STACK_BYTES: usize = 72 << 20;
 /// The time that a job waits before the supervisor starts an extra thread. If callers submit no more steps than there
 /// are processors, a job waits for this time only when other threads pause inside their steps (`Step::turns`).
 const MAX_JOB_WAIT: Duration = Duration::from_millis(10);
@@ -35,10 +35,10 @@ const MAX_QUIET_CHECKS: u32 = 400;
 const IDLE_WORK_DELAY: Duration = Duration::from_millis(1);
 /// A worker thread frees its retired guests at once if they have more than this number of pages. Otherwise it frees
 /// them when it is idle.
-const MAX_RETIRED_PAGES: u32 = 8192;
+const MAX_RETIRED_GUEST_PAGES: u32 = 8192;
 /// An extra thread ends after it has waited this time for another job. A permanent thread repeats its idle work after
 /// this time.
-const LONG_WAIT: Duration = Duration::from_secs(2);
+const MAX_IDLE_WAIT: Duration = Duration::from_secs(2);
 
 /// The values that a worker thread reuses from job to job.
 pub struct WorkerState {
@@ -191,7 +191,7 @@ impl ThreadPool {
                 }
                 let retired_pages = worker.retired_guests.iter().map(Guest::pages).sum::<u32>();
                 // While more jobs wait, the thread has no idle time soon, so it frees the memory of retired guests now.
-                if retired_pages > MAX_RETIRED_PAGES || !pool.state().jobs.is_empty() {
+                if retired_pages > MAX_RETIRED_GUEST_PAGES || !pool.state().jobs.is_empty() {
                     worker.retired_guests.clear();
                 }
             }
@@ -208,7 +208,7 @@ impl ThreadPool {
     /// continues, mostly on the same processor.
     fn next_job(&self, worker: &mut WorkerState, has_worked: bool) -> Option<Job> {
         let this_thread = thread::current();
-        // Whether the last wait lasted at least `LONG_WAIT`.
+        // Whether the last wait lasted at least `MAX_IDLE_WAIT`.
         let mut waited_long = false;
         // Whether the idle work was done since the last job. A new thread has no idle work.
         let mut idle_work_done = !has_worked;
@@ -226,7 +226,7 @@ impl ThreadPool {
             let sleeps_since = Instant::now();
             drop(state);
             // `park_timeout` may return early without a reason. The loop then checks the queue once more.
-            thread::park_timeout(if idle_work_done { LONG_WAIT } else { IDLE_WORK_DELAY });
+            thread::park_timeout(if idle_work_done { MAX_IDLE_WAIT } else { IDLE_WORK_DELAY });
             state = self.state();
             // If this thread is no longer in the list of sleeping threads, `take_sleeping` or the drop of `Workers` has
             // removed it.
@@ -236,7 +236,7 @@ impl ThreadPool {
                 None => state.woken = state.woken.saturating_sub(1),
             }
             let waited = still_listed.map_or(Duration::ZERO, |_| sleeps_since.elapsed());
-            waited_long = waited >= LONG_WAIT;
+            waited_long = waited >= MAX_IDLE_WAIT;
             if waited_long && state.jobs.is_empty() && state.threads > self.permanent_threads {
                 state.threads -= 1;
                 return None;
@@ -303,5 +303,5 @@ pub fn on_a_deep_stack<T: Send>(work: impl FnOnce() -> Result<T, StartError> + S
 }
 
 fn deep_stack_thread() -> thread::Builder {
-    thread::Builder::new().name("javascript".to_owned()).stack_size(STACK_BYTES)
+    thread::Builder::new().name("javascript".to_owned()).stack_size(THREAD_STACK_BYTES)
 }

@@ -14,10 +14,10 @@ use super::loaded_heap::LoadedHeap;
 use super::page::{Charge, PagePool};
 
 /// A live guest that was idle for this time may be moved to another heap.
-const REUSABLE_AFTER: Duration = Duration::from_millis(100);
+const MIN_IDLE_TIME_TO_MOVE: Duration = Duration::from_millis(100);
 
 /// The number of idle guests that a search examines. It bounds the time for which the search holds the lock.
-const MAX_EXAMINED: usize = 64;
+const MAX_EXAMINED_GUESTS: usize = 64;
 
 /// A guest whose memory equals a heap.
 pub struct LiveGuest {
@@ -82,7 +82,7 @@ impl HeapCache {
     }
 
     /// Removes and returns a live guest of another heap that can be moved to `heap`: the spare guest on the base image,
-    /// or the guest that has been idle longest, if it was idle for `REUSABLE_AFTER` or the cache is full. The guest
+    /// or the guest that has been idle longest, if it was idle for `MIN_IDLE_TIME_TO_MOVE` or the cache is full. The guest
     /// must have the same memory file, because a move rewrites only the pages that the guest has written. The guest
     /// must not be larger than the heap, because a WebAssembly memory never shrinks.
     pub fn take_reusable(&self, heap: &LoadedHeap, base: &LoadedHeap) -> Option<LiveGuest> {
@@ -92,7 +92,7 @@ impl HeapCache {
             return entries.guests.take(&base.key());
         }
         let is_full = entries.guests.len() >= self.max_guests;
-        entries.guests.take_oldest(|live| is_full || live.idle_since.elapsed() >= REUSABLE_AFTER, fits)
+        entries.guests.take_oldest(|live| is_full || live.idle_since.elapsed() >= MIN_IDLE_TIME_TO_MOVE, fits)
     }
 
     /// Returns whether no spare guest is ready on the base image.
@@ -226,7 +226,7 @@ impl<T> LruMap<T> {
     /// from old to new, so it ends at the first value that is not old enough.
     fn take_oldest(&mut self, old_enough: impl Fn(&T) -> bool, fits: impl Fn(&T) -> bool) -> Option<T> {
         let mut fitting = None;
-        for (use_number, key) in self.by_use.iter().take(MAX_EXAMINED) {
+        for (use_number, key) in self.by_use.iter().take(MAX_EXAMINED_GUESTS) {
             let index = self.index_of(key, *use_number)?;
             let (_, value) = self.by_key.get(key)?.get(index)?;
             if !old_enough(value) {

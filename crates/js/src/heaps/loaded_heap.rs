@@ -18,12 +18,12 @@ use super::page::{Charge, HeapPage, PagePool};
 pub const MAX_LINKS: u32 = 32;
 /// The number of consecutive objects of equal weight that the next object replaces. The weight is about the number of
 /// steps that an object covers.
-const GATHERED_OBJECTS: u32 = 3;
+const OBJECTS_PER_GROUP: u32 = 3;
 /// A step that writes more pages than this number does not change the prediction of written pages ([`LikelyWrites`]).
 const MAX_LIKELY_PAGES: usize = 96;
 /// The number of steps of each kind that contribute to the prediction of written pages. Without this bound the
 /// prediction would grow with each step.
-const MAX_SAMPLES: u32 = 2;
+const MAX_SAMPLES_PER_KIND: u32 = 2;
 
 /// An immutable heap in memory.
 pub struct LoadedHeap {
@@ -172,7 +172,7 @@ impl LoadedHeap {
     pub fn record_writes(&self, resumes: bool, pages: &[u32]) {
         let mut likely = self.backing.likely();
         let kind = usize::from(resumes);
-        if likely.samples[kind] == MAX_SAMPLES || pages.len() > MAX_LIKELY_PAGES {
+        if likely.samples[kind] == MAX_SAMPLES_PER_KIND || pages.len() > MAX_LIKELY_PAGES {
             return;
         }
         // The first sample replaces the pages of the trial or of the earlier file.
@@ -206,16 +206,16 @@ pub fn gathered_parent(last: &Arc<LoadedHeap>) -> ObjectParent {
     loop {
         let mut before_group = heap.clone();
         let mut count = 0;
-        while count < GATHERED_OBJECTS && before_group.weight == weight {
+        while count < OBJECTS_PER_GROUP && before_group.weight == weight {
             let Some(parent) = before_group.object_parent.clone() else { break };
             before_group = parent;
             count += 1;
         }
-        if count < GATHERED_OBJECTS {
+        if count < OBJECTS_PER_GROUP {
             return ObjectParent { heap, weight };
         }
         heap = before_group;
-        weight = weight.saturating_mul(GATHERED_OBJECTS + 1);
+        weight = weight.saturating_mul(OBJECTS_PER_GROUP + 1);
     }
 }
 

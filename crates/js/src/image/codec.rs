@@ -24,7 +24,7 @@ const MAX_WINDOW_LOG: u32 = 20;
 /// An object with at least this number of changed pages is decoded on two threads.
 const PARALLEL_MIN_PAGES: usize = 512;
 /// The number of pages in a batch that one thread unpacks and the other thread verifies.
-const BATCH_PAGES: usize = 16;
+const PAGES_PER_BATCH: usize = 16;
 /// The largest number of batches that wait for the verifying thread.
 const MAX_QUEUED_BATCHES: usize = 16;
 
@@ -147,17 +147,17 @@ impl Codec {
                 Ok(())
             });
             let Ok(verifier) = verifier else { return Ok(false) };
-            let mut batch = Vec::with_capacity(BATCH_PAGES * PAGE_BYTES);
+            let mut batch = Vec::with_capacity(PAGES_PER_BATCH * PAGE_BYTES);
             let unpacked = self.unpack_differences(object, changed.len(), |index, difference| {
                 restore(changed[index].0, difference);
                 batch.extend_from_slice(difference);
-                if batch.len() < BATCH_PAGES * PAGE_BYTES && index + 1 < changed.len() {
+                if batch.len() < PAGES_PER_BATCH * PAGE_BYTES && index + 1 < changed.len() {
                     return Ok(());
                 }
                 let first_index = index + 1 - batch.len() / PAGE_BYTES;
                 match send_batch.try_send((first_index, std::mem::take(&mut batch))) {
                     Ok(()) => {
-                        let new_buffer = || Vec::with_capacity(BATCH_PAGES * PAGE_BYTES);
+                        let new_buffer = || Vec::with_capacity(PAGES_PER_BATCH * PAGE_BYTES);
                         batch = free_buffers.try_recv().unwrap_or_else(|_| new_buffer());
                     }
                     Err(mpsc::TrySendError::Full((_, unsent))) => {

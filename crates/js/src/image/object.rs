@@ -29,7 +29,7 @@ impl Packing {
 const KEY_OFFSET: usize = 10;
 const PAYLOAD_OFFSET: usize = 42;
 /// The length of an entry in the list of changed pages: page number (4) and digest (32).
-const ENTRY_BYTES: usize = 36;
+const LIST_ENTRY_BYTES: usize = 36;
 const CHECKSUM_BYTES: usize = 32;
 
 /// The number of a changed page, and the digest of its new content.
@@ -88,7 +88,7 @@ impl<'a> ParsedObject<'a> {
             return Err(damaged(Damage::OwnParent));
         }
         let count = u32::from_be_bytes(rest.array()?) as usize;
-        let entries = rest.take(count.saturating_mul(ENTRY_BYTES))?;
+        let entries = rest.take(count.saturating_mul(LIST_ENTRY_BYTES))?;
         let memory_bytes = memory_bytes(pages);
         Ok(Self { key, parent, engine, memory_bytes, pages, root, entries, packing, packed: rest.bytes })
     }
@@ -104,7 +104,7 @@ impl<'a> ParsedObject<'a> {
 
     /// Returns the number of changed pages.
     pub fn changed_count(&self) -> usize {
-        self.entries.len() / ENTRY_BYTES
+        self.entries.len() / LIST_ENTRY_BYTES
     }
 
     /// Returns the image of the object's heap, and the changed pages with their digests. The digests are verified
@@ -129,7 +129,7 @@ impl<'a> ParsedObject<'a> {
     fn changed_pages(&self) -> Result<Vec<ChangedPage>, Error> {
         let mut changed = Vec::with_capacity(self.changed_count());
         let mut lowest_allowed = 0;
-        for entry in self.entries.chunks_exact(ENTRY_BYTES) {
+        for entry in self.entries.chunks_exact(LIST_ENTRY_BYTES) {
             let page = u32::from_be_bytes(array_at(entry, 0));
             self.ensure(page >= lowest_allowed, Damage::Order(page))?;
             self.ensure(page < self.pages, Damage::Range(page))?;
@@ -148,7 +148,7 @@ impl<'a> ParsedObject<'a> {
 /// Writes the part of an object before its packed pages. The caller appends the packed pages and then calls
 /// [`append_checksum`].
 pub(super) fn start_object(payload: &HeapPayload, parent: Option<Digest>, changed: &[ChangedPage]) -> Vec<u8> {
-    let mut object = Vec::with_capacity(PAYLOAD_OFFSET + PAYLOAD_BYTES + 37 + changed.len() * ENTRY_BYTES + 1024);
+    let mut object = Vec::with_capacity(PAYLOAD_OFFSET + PAYLOAD_BYTES + 37 + changed.len() * LIST_ENTRY_BYTES + 1024);
     object.extend_from_slice(&MAGIC);
     object.extend_from_slice(&(Packing::Runs as u16).to_be_bytes());
     debug_assert_eq!(object.len(), KEY_OFFSET);

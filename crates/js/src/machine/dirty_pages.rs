@@ -62,11 +62,11 @@ struct PageRegion {
 }
 
 const PAGEMAP_SCAN: libc::c_ulong = 0xc060_6610;
-const IS_FILE: u64 = 1 << 2;
-const IS_PRESENT: u64 = 1 << 3;
-const IS_SWAPPED: u64 = 1 << 4;
+const PAGE_IS_FILE: u64 = 1 << 2;
+const PAGE_IS_PRESENT: u64 = 1 << 3;
+const PAGE_IS_SWAPPED: u64 = 1 << 4;
 /// The number of regions that one call of the ioctl can return.
-const MAX_REGIONS: usize = 256;
+const MAX_REGIONS_PER_SCAN: usize = 256;
 
 impl DirtyPageFinder {
     /// Returns the finder of this process.
@@ -107,7 +107,7 @@ impl DirtyPageFinder {
         let pagemap = self.pagemap.as_ref()?;
         let memory_start = memory.as_ptr() as u64;
         let memory_end = memory_start + memory.len() as u64;
-        let mut regions = [PageRegion::default(); MAX_REGIONS];
+        let mut regions = [PageRegion::default(); MAX_REGIONS_PER_SCAN];
         let mut start = memory_start;
         while start < memory_end {
             // The filter selects pages that do not belong to a file (`inverted` negates the condition `all_of`) and
@@ -117,11 +117,11 @@ impl DirtyPageFinder {
                 start,
                 end: memory_end,
                 regions: regions.as_mut_ptr() as u64,
-                regions_length: MAX_REGIONS as u64,
-                inverted: IS_FILE,
-                all_of: IS_FILE,
-                any_of: IS_PRESENT | IS_SWAPPED,
-                returned: IS_PRESENT,
+                regions_length: MAX_REGIONS_PER_SCAN as u64,
+                inverted: PAGE_IS_FILE,
+                all_of: PAGE_IS_FILE,
+                any_of: PAGE_IS_PRESENT | PAGE_IS_SWAPPED,
+                returned: PAGE_IS_PRESENT,
                 ..ScanArgument::default()
             };
             // SAFETY: the argument has the kernel's layout. The kernel writes at most `regions_length` entries to

@@ -270,14 +270,14 @@ impl Guest {
         &mut self,
         decode: impl FnOnce(OutputReader<'_>) -> Result<T, GuestError>,
     ) -> Result<T, GuestError> {
-        const OUTSIDE: GuestError = GuestError::Invalid("the output of the guest is outside its memory");
+        const OUTPUT_OUTSIDE_MEMORY: GuestError = GuestError::Invalid("the output of the guest is outside its memory");
         let result = self.exports.out.call(&mut self.store, ());
         let at = self.checked(result)? as usize;
         let result = self.exports.out_length.call(&mut self.store, ());
         let length = self.checked(result)? as usize;
         let memory = self.memory.data(&self.store);
-        let end = at.checked_add(length).ok_or(OUTSIDE)?;
-        decode(OutputReader(memory.get(at..end).ok_or(OUTSIDE)?))
+        let end = at.checked_add(length).ok_or(OUTPUT_OUTSIDE_MEMORY)?;
+        decode(OutputReader(memory.get(at..end).ok_or(OUTPUT_OUTSIDE_MEMORY)?))
     }
 
     /// Replaces an error of Wasmtime by the reason for which the host ended the guest. Without such a reason the error

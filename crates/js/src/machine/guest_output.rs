@@ -13,7 +13,7 @@ pub const MAX_RESULT_BYTES: usize = 1 << 20;
 /// The largest name, message or stack of a thrown error, in bytes.
 const MAX_THROWN_BYTES: usize = 16 << 10;
 
-const TRUNCATED: GuestError = GuestError::Invalid("the output of the guest ends too early");
+const TRUNCATED_OUTPUT: GuestError = GuestError::Invalid("the output of the guest ends too early");
 
 /// A pending call of a script, as the guest describes it.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,13 +31,13 @@ pub struct OutputReader<'a>(pub &'a [u8]);
 
 impl OutputReader<'_> {
     pub fn u32(&mut self) -> Result<u32, GuestError> {
-        let (head, rest) = self.0.split_first_chunk().ok_or(TRUNCATED)?;
+        let (head, rest) = self.0.split_first_chunk().ok_or(TRUNCATED_OUTPUT)?;
         self.0 = rest;
         Ok(u32::from_le_bytes(*head))
     }
 
     pub fn u64(&mut self) -> Result<u64, GuestError> {
-        let (head, rest) = self.0.split_first_chunk().ok_or(TRUNCATED)?;
+        let (head, rest) = self.0.split_first_chunk().ok_or(TRUNCATED_OUTPUT)?;
         self.0 = rest;
         Ok(u64::from_le_bytes(*head))
     }
@@ -45,7 +45,7 @@ impl OutputReader<'_> {
     /// Reads a text. Half of a surrogate pair, which a JavaScript string may contain, becomes a replacement character.
     pub fn text(&mut self) -> Result<String, GuestError> {
         let length = self.u32()? as usize;
-        let (head, rest) = self.0.split_at_checked(length).ok_or(TRUNCATED)?;
+        let (head, rest) = self.0.split_at_checked(length).ok_or(TRUNCATED_OUTPUT)?;
         self.0 = rest;
         Ok(String::from_utf8_lossy(head).into_owned())
     }
@@ -54,7 +54,7 @@ impl OutputReader<'_> {
     /// bytes.
     pub fn bounded_text(&mut self, limit: usize) -> Result<String, GuestError> {
         let length = self.u32()? as usize;
-        let (head, rest) = self.0.split_at_checked(length).ok_or(TRUNCATED)?;
+        let (head, rest) = self.0.split_at_checked(length).ok_or(TRUNCATED_OUTPUT)?;
         self.0 = rest;
         if length <= limit {
             return Ok(String::from_utf8_lossy(head).into_owned());

@@ -21,14 +21,14 @@ use super::{Error, GuestParts};
 /// RangeError in the script, while the end of the native stack is a trap.
 const NATIVE_STACK_BYTES: usize = 64 << 20;
 /// The address space of each guest. Every 32-bit address is inside 4 GiB, so the compiled code needs no bounds checks.
-const RESERVED_BYTES: u64 = 4 << 30;
+const GUEST_ADDRESS_SPACE_BYTES: u64 = 4 << 30;
 const GUARD_BYTES: u64 = 64 << 10;
 
 pub fn config(memory_creator: Arc<dyn MemoryCreator>) -> Config {
     let mut config = Config::new();
     config
         .with_host_memory(memory_creator)
-        .memory_reservation(RESERVED_BYTES)
+        .memory_reservation(GUEST_ADDRESS_SPACE_BYTES)
         .memory_guard_size(GUARD_BYTES)
         // A memory that `memory_creator` creates never moves.
         .memory_may_move(false)

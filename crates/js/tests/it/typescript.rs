@@ -1,4 +1,4 @@
-//! TypeScript whose types are blanked, and JavaScript that stays unchanged.
+//! Tests of the translation from TypeScript: types are blanked, and JavaScript stays unchanged.
 //! Invariant: for any source, every line of the result has as many characters as before.
 
 use std::path::Path;

@@ -39,7 +39,7 @@ const MAX_QUEUED_BATCHES: usize = 256;
 pub struct Options {
     /// The time that a call waits for a lock of another process before it returns an error.
     pub busy_timeout: Duration,
-    /// The largest number of scans that run at one time, each with its own connection on a blocking thread.
+    /// The largest number of concurrent scans. Each scan uses a connection and a blocking thread.
     pub readers: usize,
     /// The largest size of the database file, in pages of 4 KiB. A commit that needs more pages returns `Full`. `None`
     /// means no limit.
@@ -63,13 +63,13 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens the database file at `path` and brings its schema up to date. The file and its folder are created if they do not
-    /// exist.
+    /// Opens the database file at `path` and migrates its schema to the current version. The file and its folder are
+    /// created if they do not exist.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
         Self::open_with(path, &Options::default())
     }
 
-    /// Opens the database file with other options than the default ones.
+    /// Opens the database file at `path` like `open`, with these options.
     pub fn open_with(path: &Path, options: &Options) -> Result<Self, OpenError> {
         // The path is made absolute, so that the file is found after the process has changed its current folder.
         let path = &std::path::absolute(path).map_err(|error| OpenError::from_io(path, error))?;

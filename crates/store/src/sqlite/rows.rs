@@ -11,28 +11,28 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::error::SqliteError;
 
-const GET: &str = "SELECT version, value, sum FROM row WHERE tenant = ?1 AND tbl = ?2 AND id = ?3";
-const SCAN_FROM: &str =
+const SELECT_ROW: &str = "SELECT version, value, sum FROM row WHERE tenant = ?1 AND tbl = ?2 AND id = ?3";
+const SELECT_ROWS_FROM: &str =
     "SELECT id, version, value, sum FROM row WHERE tenant = ?1 AND tbl = ?2 AND id >= ?3 ORDER BY id";
-const SCAN_AFTER: &str =
+const SELECT_ROWS_AFTER: &str =
     "SELECT id, version, value, sum FROM row WHERE tenant = ?1 AND tbl = ?2 AND id > ?3 ORDER BY id";
-/// `IDS_FROM` and `IDS_AFTER` read only the index, so they are fast for tables with large rows.
-const IDS_FROM: &str = "SELECT id FROM row WHERE tenant = ?1 AND tbl = ?2 AND id >= ?3 ORDER BY id";
-const IDS_AFTER: &str = "SELECT id FROM row WHERE tenant = ?1 AND tbl = ?2 AND id > ?3 ORDER BY id";
-const FIND: &str = "SELECT rowid, version FROM row WHERE tenant = ?1 AND tbl = ?2 AND id = ?3";
-const INSERT: &str = "INSERT INTO row (version, value, sum, tenant, tbl, id) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-const UPDATE: &str = "UPDATE row SET version = ?1, value = ?2, sum = ?3 WHERE rowid = ?4";
-const DELETE: &str = "DELETE FROM row WHERE rowid = ?1";
+/// `SELECT_IDS_FROM` and `SELECT_IDS_AFTER` read only the index, so they are fast for tables with large rows.
+const SELECT_IDS_FROM: &str = "SELECT id FROM row WHERE tenant = ?1 AND tbl = ?2 AND id >= ?3 ORDER BY id";
+const SELECT_IDS_AFTER: &str = "SELECT id FROM row WHERE tenant = ?1 AND tbl = ?2 AND id > ?3 ORDER BY id";
+const SELECT_ROWID_AND_VERSION: &str = "SELECT rowid, version FROM row WHERE tenant = ?1 AND tbl = ?2 AND id = ?3";
+const INSERT_ROW: &str = "INSERT INTO row (version, value, sum, tenant, tbl, id) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+const UPDATE_ROW: &str = "UPDATE row SET version = ?1, value = ?2, sum = ?3 WHERE rowid = ?4";
+const DELETE_ROW: &str = "DELETE FROM row WHERE rowid = ?1";
 
 pub fn get(connection: &Connection, key: &Key) -> Result<Option<Row>, SqliteError> {
-    let mut statement = connection.prepare_cached(GET)?;
+    let mut statement = connection.prepare_cached(SELECT_ROW)?;
     let parameters = params![key.tenant.as_str(), key.table.name(), key.id];
     let stored = statement.query_row(parameters, |row| StoredRow::read(row, 0)).optional()?;
     stored.map(|row| row.into_checked(&key.tenant, key.table, &key.id)).transpose()
 }
 
 pub fn scan(connection: &Connection, range: &Range) -> Result<Vec<(String, Row)>, SqliteError> {
-    scan_range(connection, range, SCAN_FROM, SCAN_AFTER, |id, row| {
+    scan_range(connection, range, SELECT_ROWS_FROM, SELECT_ROWS_AFTER, |id, row| {
         StoredRow::read(row, 1)?.into_checked(&range.tenant, range.table, id)
     })
 }
@@ -47,7 +47,7 @@ pub fn scan_with(
     // An error below leaves the transaction open. The caller closes the connection after an error (`readers.rs`),
     // because a later read in the open transaction would not see later commits.
     connection.prepare_cached("BEGIN")?.execute([])?;
-    let mut pairs = scan_range(connection, range, IDS_FROM, IDS_AFTER, |_, _| Ok(None))?;
+    let mut pairs = scan_range(connection, range, SELECT_IDS_FROM, SELECT_IDS_AFTER, |_, _| Ok(None))?;
     for (id, row) in &mut pairs {
         *row = get(connection, &Key::new(&range.tenant, other, id.as_str()))?;
     }
@@ -84,7 +84,7 @@ pub fn apply(connection: &Connection, batch: &Batch) -> rusqlite::Result<Result<
         let tenant = key.tenant.as_str();
         let table = key.table.name();
         let existing: Option<(i64, i64)> = connection
-            .prepare_cached(FIND)?
+            .prepare_cached(SELECT_ROWID_AND_VERSION)?
             .query_row(params![tenant, table, key.id], |row| Ok((row.get(0)?, row.get(1)?)))
             .optional()?;
         let is_met = match write.expect() {
@@ -99,15 +99,15 @@ pub fn apply(connection: &Connection, batch: &Batch) -> rusqlite::Result<Result<
             (Write::Put { value, .. }, Some((rowid, version))) => {
                 let version = version + 1;
                 let sum = checksum(&key.tenant, key.table, &key.id, version, value);
-                connection.prepare_cached(UPDATE)?.execute(params![version, value, sum, rowid])?;
+                connection.prepare_cached(UPDATE_ROW)?.execute(params![version, value, sum, rowid])?;
             }
             (Write::Put { value, .. }, None) => {
                 let version = 1;
                 let sum = checksum(&key.tenant, key.table, &key.id, version, value);
-                connection.prepare_cached(INSERT)?.execute(params![version, value, sum, tenant, table, key.id])?;
+                connection.prepare_cached(INSERT_ROW)?.execute(params![version, value, sum, tenant, table, key.id])?;
             }
             (Write::Delete { .. }, Some((rowid, _))) => {
-                connection.prepare_cached(DELETE)?.execute(params![rowid])?;
+                connection.prepare_cached(DELETE_ROW)?.execute(params![rowid])?;
             }
             (Write::Delete { .. }, None) => {}
         }

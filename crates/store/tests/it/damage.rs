@@ -22,7 +22,7 @@ fn value(number: usize) -> Vec<u8> {
     format!("row {number:03} {}", "x".repeat(300)).into_bytes()
 }
 
-async fn filled() -> (tempfile::TempDir, PathBuf) {
+async fn filled_database() -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join(FILE_NAME);
     let store = SqliteStore::open(&path).unwrap();
@@ -68,7 +68,7 @@ fn damage_byte(path: &Path, offset: usize) {
 
 #[tokio::test]
 async fn a_changed_byte_of_a_row_is_named_and_the_others_read() {
-    let (_dir, path) = filled().await;
+    let (_dir, path) = filled_database().await;
     let bytes = fs::read(&path).unwrap();
     let value_offset = bytes.windows(7).position(|window| window == b"row 077").unwrap();
     damage_byte(&path, value_offset + 10);
@@ -83,7 +83,7 @@ async fn a_changed_byte_of_a_row_is_named_and_the_others_read() {
 
 #[tokio::test]
 async fn a_row_under_the_key_of_another_is_damage() {
-    let (_dir, path) = filled().await;
+    let (_dir, path) = filled_database().await;
     let swap =
         "UPDATE row SET value = (SELECT value FROM row WHERE id = '001'), sum = (SELECT sum FROM row WHERE id = '001')
         WHERE id = '002'";
@@ -96,7 +96,7 @@ async fn a_row_under_the_key_of_another_is_damage() {
 /// A read that fails inside a transaction must not leave it open: later reads on that connection would not see later commits.
 #[tokio::test]
 async fn after_a_scan_found_a_damaged_row_reads_see_later_commits() {
-    let (_dir, path) = filled().await;
+    let (_dir, path) = filled_database().await;
     let store = SqliteStore::open(&path).unwrap();
     let key_in = |table, id: &str| Key::new(&TenantId::local(), table, id);
     let put = |table, id: &str, value: &[u8]| Batch::default().put(key_in(table, id), value.to_vec(), Expect::Any);
@@ -124,7 +124,7 @@ async fn after_a_scan_found_a_damaged_row_reads_see_later_commits() {
 /// Damages every page except the first, one after the other. No wrong row is returned, and most rows stay readable.
 #[tokio::test]
 async fn a_broken_page_costs_only_its_own_rows() {
-    let (dir, path) = filled().await;
+    let (dir, path) = filled_database().await;
     let whole = fs::read(&path).unwrap();
     let pages = whole.len() / PAGE;
     let mut noticed = 0;
@@ -152,7 +152,7 @@ async fn a_broken_page_costs_only_its_own_rows() {
 
 #[tokio::test]
 async fn a_database_of_the_first_format_is_migrated() {
-    let (_dir, path) = filled().await;
+    let (_dir, path) = filled_database().await;
     let old = Connection::open(&path).unwrap();
     old.execute_batch(
         "CREATE TABLE first (

@@ -183,13 +183,13 @@ async fn answer(
             // The body is read first. A client that is still sending would see a broken connection instead of the answer.
             let _ = request.into_body().collect().await;
             let echo = format!("<Error><Code>{code}</Code><Message>you sent {SECRET}</Message></Error>");
-            Ok(Response::builder().status(status).body(whole(echo.into_bytes())).unwrap())
+            Ok(Response::builder().status(status).body(full_body(echo.into_bytes())).unwrap())
         }
-        Some(Fault::Foreign) => Ok(Response::new(whole(b"<html><p>welcome to the proxy</html>".to_vec()))),
+        Some(Fault::Foreign) => Ok(Response::new(full_body(b"<html><p>welcome to the proxy</html>".to_vec()))),
         Some(Fault::Reset) => Err(std::io::ErrorKind::ConnectionReset.into()),
         Some(Fault::Swallow) => {
             let _ = request.into_body().collect().await;
-            Ok(Response::builder().header("ETag", "\"00\"").body(whole(Vec::new())).unwrap())
+            Ok(Response::builder().header("ETag", "\"00\"").body(full_body(Vec::new())).unwrap())
         }
         Some(Fault::KeepOther) => {
             let answer = handle(&service, request).await?;
@@ -199,14 +199,14 @@ async fn answer(
             Ok(answer)
         }
         Some(Fault::Flip) => {
-            let (parts, mut bytes) = collected(&service, request).await?;
+            let (parts, mut bytes) = collect_body(&service, request).await?;
             if let Some(first) = bytes.first_mut() {
                 *first ^= 1;
             }
-            Ok(Response::from_parts(parts, whole(bytes)))
+            Ok(Response::from_parts(parts, full_body(bytes)))
         }
         Some(Fault::Truncate) => {
-            let (parts, mut bytes) = collected(&service, request).await?;
+            let (parts, mut bytes) = collect_body(&service, request).await?;
             bytes.truncate(bytes.len() / 2);
             let half: Result<_, std::io::Error> = Ok(Frame::data(Bytes::from(bytes)));
             let cut = stream::iter([half, Err(std::io::ErrorKind::BrokenPipe.into())]).then(async |frame| {
@@ -237,7 +237,7 @@ async fn handle(service: &S3Service, request: Request<Incoming>) -> Result<Respo
     Ok(answer.map(|body| body.map_err(std::io::Error::other).boxed_unsync()))
 }
 
-async fn collected(
+async fn collect_body(
     service: &S3Service,
     request: Request<Incoming>,
 ) -> Result<(http::response::Parts, Vec<u8>), std::io::Error> {
@@ -245,6 +245,6 @@ async fn collected(
     Ok((parts, body.collect().await?.to_bytes().to_vec()))
 }
 
-fn whole(bytes: Vec<u8>) -> Body {
+fn full_body(bytes: Vec<u8>) -> Body {
     Full::new(Bytes::from(bytes)).map_err(|never: Infallible| match never {}).boxed_unsync()
 }
