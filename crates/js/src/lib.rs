@@ -1,14 +1,16 @@
-//! JavaScript whose heap outlives the call: QuickJS-NG in Wasmtime, heap images, limits. An adapter for
-//! `ports::Scripts`.
+//! The adapter for the port `ports::Scripts`: runs JavaScript in QuickJS-NG inside Wasmtime, and stores the heap of a
+//! script after each step.
 //!
-//! `guest/` and `build/` make the guest, `prelude/` its globals. `program` takes a guest apart and compiles it,
-//! `machine` runs one, `heaps` keeps heaps and guests in memory, `engine` implements the port. `image` and `typescript`
-//! are pure. The README of this crate describes how a step works.
+//! `guest/` is the C source of the guest (QuickJS as WebAssembly), `build/` compiles it, and `prelude/` defines its
+//! globals. `program` parses and compiles a guest, `machine` runs a guest, `heaps` keeps heaps and guests in memory,
+//! and `engine` implements the port. `image` (the stored form of heaps) and `typescript` have no effects. The README of
+//! this crate describes how a step works.
 //!
 //! Invariants:
 //! - This is the only crate that may contain `unsafe`.
-//! - An image, imported or restored, may contain hostile code: every pointer, length and call id from a guest is checked.
-//! - A damaged heap is an error with a code. It is never replaced by a fresh heap.
+//! - A heap that was imported or restored may contain hostile code. So every pointer, length and call id from a guest
+//!   is checked.
+//! - Loading a damaged heap returns an error with a code. The engine never replaces a damaged heap by a new one.
 
 mod engine;
 mod heaps;

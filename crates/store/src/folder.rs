@@ -1,10 +1,10 @@
-//! Creates and flushes folders, so that their entries survive a power cut.
+//! Functions that create and flush folders, so that the entries of a folder survive a power cut.
 //! Invariant: when `create` returns, the folder and every parent that it created are on disk.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Creates the folder and those of its parents that are missing, durably.
+/// Creates the folder and its missing parents, durably.
 pub fn create(folder: &Path) -> io::Result<()> {
     if folder.is_dir() {
         return Ok(());
@@ -22,16 +22,17 @@ pub fn create(folder: &Path) -> io::Result<()> {
 
 /// Makes the changes to the folder's list of entries durable.
 pub fn sync(folder: &Path) -> io::Result<()> {
-    // Other systems than Unix cannot open a folder as a file.
+    // Only Unix can open a folder as a file. On other systems the function does nothing.
     if cfg!(unix) { std::fs::File::open(openable(folder))?.sync_all() } else { Ok(()) }
 }
 
-/// Returns whether there was no space or no quota. The operator can act on that.
+/// Returns whether the error means that the disk is full or the quota is used up. The operator must then free space.
 pub fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
-/// Returns a path that the system can open: the parent of `data` is the empty path, which means the current folder.
+/// Returns `.` for the empty path, and any other path unchanged. The parent of the relative path `data` is the empty
+/// path, which the system cannot open.
 fn openable(folder: &Path) -> &Path {
     if folder.as_os_str().is_empty() { Path::new(".") } else { folder }
 }

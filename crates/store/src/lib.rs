@@ -1,11 +1,13 @@
 //! Storage of rows (SQLite), blobs (files or S3) and secrets (an encrypted file) in one data folder.
 //!
 //! Invariants:
-//! - A write that returned `Ok` survives kill -9 and a power cut. A write that returned an error may have happened only if
-//!   the error is `Unavailable` or `Remote`.
-//! - Several processes may share one data folder. None needs a repair after another was killed.
-//! - A fault (full, locked, read-only, missing) is an error of the call. When the fault is gone, the same handle works again.
-//! - Rows and blobs pass `testkit::conformance`.
+//! - A write that returned `Ok` survives kill -9 and a power cut. If a write returned `Unavailable` or `Remote`, it may
+//!   still have happened. If it returned another error, it has not happened.
+//! - Several processes may share one data folder. After one of them was killed, the other processes go on without a
+//!   repair.
+//! - A fault of the disk (full, locked, read-only, missing) is an error of the call. When the fault is gone, calls on
+//!   the same store succeed again.
+//! - Each implementation of a store of rows or blobs passes the tests of `testkit::conformance`.
 
 pub mod blobs;
 mod folder;

@@ -1,17 +1,17 @@
-//! The error of opening a database or a blob folder.
-//! Invariant: each variant needs a different action, and its message names that action.
+//! The error type `OpenError` of opening a database or a blob folder.
+//! Invariant: the operator's action differs from variant to variant, and the message of each variant names the action.
 
 use std::path::{Path, PathBuf};
 
 use ports::Cause;
 use rusqlite::ErrorCode;
 
-/// Why a database or a blob folder could not be opened.
+/// The reason for which a database or a blob folder could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    #[error("`{path}` is a folder; name the database file inside it, such as `{example}`", path = .path.display(), example = .path.join(crate::sqlite::FILE_NAME).display())]
+    #[error("`{path}` is a folder and not a database; name the database file inside the folder, such as `{example}`", path = .path.display(), example = .path.join(crate::sqlite::FILE_NAME).display())]
     IsFolder { path: PathBuf },
-    #[error("cannot write to `{path}`; let this user write there or choose another data folder", path = .path.display())]
+    #[error("cannot write to `{path}`; give this user write permission there, or choose another data folder", path = .path.display())]
     Unwritable {
         path: PathBuf,
         #[source]
@@ -25,7 +25,7 @@ pub enum OpenError {
     },
     #[error("`{path}` is a database of another program; choose another data folder", path = .path.display())]
     Foreign { path: PathBuf },
-    #[error("`{path}` was written by a newer version (format {found}, this one knows {known}); run that version or a later one, or choose another data folder", path = .path.display())]
+    #[error("`{path}` was written by a newer version of Tokamak (format {found}; this version knows {known}); run the newer version, or choose another data folder", path = .path.display())]
     Newer { path: PathBuf, found: i64, known: i64 },
     #[error("`{path}` is locked by another process; end that process, or wait and try again", path = .path.display())]
     Busy {
@@ -39,7 +39,7 @@ pub enum OpenError {
         #[source]
         source: Cause,
     },
-    #[error("cannot open `{path}`; the log says why", path = .path.display())]
+    #[error("cannot open the database `{path}`; the log says why", path = .path.display())]
     Failed {
         path: PathBuf,
         #[source]

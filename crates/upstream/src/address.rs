@@ -1,26 +1,27 @@
 //! Builds the URL of a request from an origin, an encoded path and query pairs.
-//! Invariant: the URL has the origin's scheme, host and port, no user, and exactly the given path. A path that the URL parser
-//! would rewrite (`..`, `\`, control characters) is refused instead.
+//! Invariant: the URL has the origin's scheme, host and port, no user, and exactly the given path. A path that the URL
+//! parser would change (`..`, `\`, control characters) is refused.
 
 use base::Origin;
 use url::{Url, form_urlencoded};
 
-/// Why a request has no URL.
+/// The reason for which no URL could be built for a request.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum AddressError {
-    #[error("the origin is not a web address")]
+    #[error("the origin of the request is not a web address")]
     Origin,
-    /// The path would be read as part of the host, or as another host.
-    #[error("the path does not start with one `/`")]
+    /// The path does not begin with exactly one slash. A URL parser could read it as a part of the host or as another
+    /// host.
+    #[error("the path of the request does not start with exactly one `/`")]
     Start,
-    #[error("the path is not encoded, or climbs with `..`")]
+    #[error("the path of the request is not percent-encoded, or contains `..`")]
     Path,
-    #[error("scheme, host or port differ from the origin's")]
+    #[error("the scheme, host or port of the request differs from its origin")]
     Moved,
 }
 
 impl AddressError {
-    /// Returns whether the request would have left its origin. The other mistakes only make it unreadable.
+    /// Returns whether the request could have been sent to another host than its origin.
     pub(crate) fn leaves_origin(&self) -> bool {
         matches!(self, Self::Start | Self::Moved)
     }
@@ -29,7 +30,7 @@ impl AddressError {
 /// Returns the URL of a request to `origin`. `path` is percent-encoded, and the pairs of `query` are not.
 pub(crate) fn request_url(origin: &Origin, path: &str, query: &[(String, String)]) -> Result<Url, AddressError> {
     let origin_url = Url::parse(origin.as_str()).map_err(|_| AddressError::Origin)?;
-    // Software that resolves the path as a reference would read the text after two slashes as a host.
+    // Software that resolves the path as a relative reference would read the text after two slashes as a host.
     if !path.starts_with('/') || path.starts_with("//") {
         return Err(AddressError::Start);
     }
@@ -40,7 +41,7 @@ pub(crate) fn request_url(origin: &Origin, path: &str, query: &[(String, String)
     if !query.is_empty() {
         url.set_query(Some(&encode_pairs(query)));
     }
-    // The checks above imply this. It is checked on the result all the same, because a request with a credential must not
+    // The checks above should guarantee this. The result is checked again, because the safety of a credential must not
     // depend on the details of a URL parser.
     let is_on_origin = url.scheme() == origin_url.scheme()
         && url.host() == origin_url.host()
@@ -50,10 +51,11 @@ pub(crate) fn request_url(origin: &Origin, path: &str, query: &[(String, String)
     if is_on_origin { Ok(url) } else { Err(AddressError::Moved) }
 }
 
-/// Returns the pairs as a query or a form.
+/// Returns the pairs percent-encoded, for a query or a form body.
 pub(crate) fn encode_pairs(pairs: &[(String, String)]) -> String {
     let form = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
-    // The serializer writes a space as `+`, and a plus as `%2B`. Not every server reads `+` as a space, but each reads `%20`.
+    // The serializer writes a space as `+` and a plus as `%2B`. Some servers do not read `+` as a space, and all read
+    // `%20` as a space.
     form.replace('+', "%20")
 }
 

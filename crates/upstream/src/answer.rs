@@ -1,6 +1,6 @@
-//! Reads an answer into a `Response`, within bounds.
-//! Invariant: never more of a body than the limit is in memory, whatever its announced length or compression. A redirect is
-//! an error, and its target is never contacted.
+//! Reads the answer to a request as a `Response`, with a limit on the size of the body.
+//! Invariant: at most `limit` bytes of a body are in memory, whatever length or compression the answer announces. A
+//! redirect is an error, and no request is sent to its target.
 
 use base::Response;
 use reqwest::StatusCode;
@@ -13,15 +13,16 @@ use url::{Position, Url};
 use crate::body::BodyDecoder;
 use crate::failure::{EncodedError, Failure};
 
-/// The header of an answer that was kept and that its origin has confirmed. A server cannot set it.
+/// The name of the header that marks a cached answer which its origin has confirmed. The header is removed from answers
+/// of servers, so only this crate sets it.
 pub(crate) const CACHE_MARK: &str = "x-tokamak-cache";
 
-/// The largest buffer that is reserved before the first byte has arrived, since an announced length is only a claim. It is
-/// enough for a page of a hundred long rows, so that such a body is not copied while it grows.
+/// The largest buffer that is reserved before the first byte has arrived. It is bounded because an announced length may
+/// be false. It is large enough for a page of a hundred long rows, so that the buffer for such a body does not grow.
 const MAX_RESERVED_BYTES: usize = 256 * 1024;
 
-/// Reads the whole answer. `limit` bounds its body.
-pub(crate) async fn read(mut response: reqwest::Response, limit: usize) -> Result<Response, Failure> {
+/// Reads the whole answer. `limit` is the largest body in bytes.
+pub(crate) async fn read_answer(mut response: reqwest::Response, limit: usize) -> Result<Response, Failure> {
     let status = response.status();
     if let Some(location) = redirect_location(status, response.headers()) {
         return Err(Failure::Redirect(location));
@@ -39,7 +40,8 @@ pub(crate) async fn read(mut response: reqwest::Response, limit: usize) -> Resul
     Ok(Response { status: status.as_u16(), headers, body: body.finish()? })
 }
 
-/// Returns whether an answer may be kept for a conditional request: it has a validator, and its origin does not forbid it.
+/// Returns whether the answer may be cached for conditional requests: it has an `ETag` or `Last-Modified`, and its
+/// origin does not forbid caching.
 pub(crate) fn is_cacheable(response: &reqwest::Response) -> bool {
     let headers = response.headers();
     let has_directive = |name: HeaderName, directive: &str| {
@@ -48,13 +50,14 @@ pub(crate) fn is_cacheable(response: &reqwest::Response) -> bool {
     };
     response.status() == StatusCode::OK
         && (headers.contains_key(ETAG) || headers.contains_key(LAST_MODIFIED))
-        // A cookie is a credential of one answer, so the answer must not be used for another call.
+        // An answer with a cookie is not cached, because the cookie is a credential for one call.
         && !headers.contains_key(SET_COOKIE)
         && !has_directive(CACHE_CONTROL, "no-store")
         && !has_directive(VARY, "*")
 }
 
-/// Returns the target of a redirect. A 304 is none, and a 3xx without a location is an ordinary answer.
+/// Returns the target of a redirect. A 304 is not a redirect, and a 3xx without the header `Location` is an ordinary
+/// answer.
 fn redirect_location(status: StatusCode, headers: &HeaderMap) -> Option<String> {
     if !status.is_redirection() || status == StatusCode::NOT_MODIFIED {
         return None;
@@ -62,8 +65,8 @@ fn redirect_location(status: StatusCode, headers: &HeaderMap) -> Option<String> 
     headers.get(LOCATION).map(|value| shown_location(&String::from_utf8_lossy(value.as_bytes())))
 }
 
-/// Returns a location for an error message: without user, query and fragment, which may hold a credential, and not longer
-/// than a line.
+/// Returns a location for an error message. User, query and fragment are removed, because they may contain a
+/// credential, and the text is cut at 200 characters.
 fn shown_location(location: &str) -> String {
     let text = match Url::parse(location) {
         Ok(url) if url.has_host() => {
@@ -74,7 +77,7 @@ fn shown_location(location: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(200).collect()
 }
 
-/// Returns whether the body is compressed. Gzip is the only encoding that requests ask for, so any other one is an error.
+/// Returns whether the body is compressed with gzip. Requests ask only for gzip, so another encoding is an error.
 fn is_gzip(headers: &HeaderMap) -> Result<bool, Failure> {
     let mut is_gzip = false;
     for value in headers.get_all(CONTENT_ENCODING) {
@@ -84,7 +87,8 @@ fn is_gzip(headers: &HeaderMap) -> Result<bool, Failure> {
             continue;
         }
         let is_known = encoding.eq_ignore_ascii_case("gzip") || encoding.eq_ignore_ascii_case("x-gzip");
-        // No honest server compresses an answer twice. An attack does, to multiply the compression.
+        // A body that is compressed twice is refused. Only an attack compresses twice, because this multiplies the size
+        // of the decompressed body.
         if !is_known || std::mem::replace(&mut is_gzip, true) {
             return Err(Failure::Encoded(EncodedError::Unknown(encoding.chars().take(40).collect())));
         }
@@ -92,8 +96,9 @@ fn is_gzip(headers: &HeaderMap) -> Result<bool, Failure> {
     Ok(is_gzip)
 }
 
-/// Returns the headers that a caller may see. Cookies are left out: they are credentials, and no later request carries them.
-/// The mark that only this adapter sets is left out, and headers that describe the compressed body only.
+/// Returns the headers for the caller. Three kinds are removed: cookies, which are credentials and are never sent back;
+/// the mark `CACHE_MARK`, which only this crate sets; and the headers that describe the compressed body, if it was
+/// decompressed.
 fn headers_to_keep(headers: &HeaderMap, is_decoded: bool) -> Vec<(String, String)> {
     let is_dropped = |name: &HeaderName| {
         *name == SET_COOKIE

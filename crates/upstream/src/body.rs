@@ -1,6 +1,6 @@
-//! Collects the body of an answer as it arrives, and decompresses it.
-//! Invariant: the limit counts decompressed bytes while they come out of the decoder, so at most one buffer more than the
-//! limit is ever decompressed. A small answer that decompresses to gigabytes is refused early.
+//! The type `BodyDecoder`: collects the body of an answer while it arrives, and decompresses it.
+//! Invariant: the limit counts decompressed bytes, and is checked while the decoder writes them. At most one buffer
+//! beyond the limit is decompressed, so a small answer that would decompress to gigabytes is refused early.
 
 use std::io::{self, Write};
 
@@ -8,27 +8,28 @@ use flate2::write::MultiGzDecoder;
 
 use crate::failure::{EncodedError, Failure};
 
-/// The body so far.
+/// The part of a body that has arrived so far.
 pub(crate) enum BodyDecoder {
     Plain(BoundedBuffer),
     Gzip {
         decoder: Box<MultiGzDecoder<BoundedBuffer>>,
-        /// The number of compressed bytes so far. It has the same limit, because a stream that decompresses to nothing must
-        /// end as well.
+        /// The number of compressed bytes so far. The same limit applies to it, so that an endless stream that
+        /// decompresses to no bytes is refused too.
         compressed_bytes: usize,
     },
 }
 
-/// A buffer that refuses bytes beyond its limit.
+/// A buffer whose `write` fails when its size would exceed the limit.
 pub(crate) struct BoundedBuffer {
     bytes: Vec<u8>,
     limit: usize,
-    /// Whether bytes were refused. The decoder reports a refusal like a broken stream, and this tells them apart.
+    /// Whether a write was refused because of the limit. The decoder reports a refused write in the same way as a
+    /// damaged stream, and this field distinguishes the two.
     is_full: bool,
 }
 
 impl BodyDecoder {
-    /// Returns an empty body. `reserved_bytes` is the size of its first buffer.
+    /// Returns an empty body. `reserved_bytes` is the initial size of the buffer.
     pub(crate) fn new(is_gzip: bool, limit: usize, reserved_bytes: usize) -> Self {
         let buffer = BoundedBuffer { bytes: Vec::with_capacity(reserved_bytes), limit, is_full: false };
         if is_gzip {
@@ -38,7 +39,7 @@ impl BodyDecoder {
         }
     }
 
-    /// Adds bytes as they came from the connection.
+    /// Adds bytes that arrived on the connection, compressed or not.
     pub(crate) fn push(&mut self, chunk: &[u8]) -> Result<(), Failure> {
         match self {
             Self::Plain(buffer) => buffer.write_all(chunk).map_err(|_| Failure::TooLarge),
@@ -47,7 +48,7 @@ impl BodyDecoder {
                 if *compressed_bytes > decoder.get_ref().limit {
                     return Err(Failure::TooLarge);
                 }
-                decoder.write_all(chunk).map_err(|_| failure_of(decoder.get_ref()))
+                decoder.write_all(chunk).map_err(|_| failure_of_decoder(decoder.get_ref()))
             }
         }
     }
@@ -56,17 +57,17 @@ impl BodyDecoder {
     pub(crate) fn finish(self) -> Result<Vec<u8>, Failure> {
         match self {
             Self::Plain(buffer) => Ok(buffer.bytes),
-            // A 304 or 204 names the encoding of a body that it does not have.
+            // An empty body is valid, because a 304 or 204 may have the header `Content-Encoding` without a body.
             Self::Gzip { compressed_bytes: 0, .. } => Ok(Vec::new()),
             Self::Gzip { mut decoder, .. } => {
-                decoder.try_finish().map_err(|_| failure_of(decoder.get_ref()))?;
+                decoder.try_finish().map_err(|_| failure_of_decoder(decoder.get_ref()))?;
                 Ok(std::mem::take(&mut decoder.get_mut().bytes))
             }
         }
     }
 }
 
-fn failure_of(buffer: &BoundedBuffer) -> Failure {
+fn failure_of_decoder(buffer: &BoundedBuffer) -> Failure {
     if buffer.is_full { Failure::TooLarge } else { Failure::Encoded(EncodedError::Broken) }
 }
 

@@ -1,10 +1,11 @@
-//! The cache of answers for conditional requests. A kept answer is used only after its origin has confirmed it with a 304.
+//! The type `AnswerCache`: a cache of answers for conditional requests. A cached answer is returned only after its
+//! origin has confirmed it with a 304.
 //!
 //! Invariants:
-//! - No answer is returned from here without a request to its origin.
-//! - An answer is used only for the tenant and the credential that it was given to.
-//! - An answer that its origin forbids to keep, or that sets a cookie, is not kept.
-//! - The numbers of entries and bytes are bounded.
+//! - A caller gets a cached answer only after a request to its origin.
+//! - A cached answer is used only for the tenant and the credential of the request that received it.
+//! - An answer that sets a cookie, or that its origin forbids to store, is not cached.
+//! - The number of cached answers and their memory are bounded.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -17,21 +18,21 @@ use reqwest::header::{HeaderMap, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH};
 use crate::answer::CACHE_MARK;
 use crate::auth::Signed;
 
-/// The largest body that is kept.
+/// The largest body that is cached, in bytes.
 const MAX_BODY_BYTES: usize = 1024 * 1024;
 
-/// The approximate memory of an entry without its texts.
+/// The approximate memory of an entry in bytes, without its texts.
 const ENTRY_OVERHEAD_BYTES: usize = 512;
 
-/// With one of these headers the caller handles validity itself, or asks for a part of the answer.
+/// A request with one of these headers is not cached: the caller handles caching itself or asks for a part of the answer.
 const CONDITIONAL_HEADERS: [&str; 7] =
     ["if-none-match", "if-modified-since", "if-match", "if-unmodified-since", "if-range", "range", "cache-control"];
 
-/// The kept answers.
+/// The cache of answers.
 pub(crate) struct AnswerCache {
     max_entries: usize,
     max_bytes: usize,
-    /// Hashes credentials with a random key, so that the hash says nothing outside of this process.
+    /// Hashes credentials with a random key, so that a hash reveals nothing about the credential.
     hasher: RandomState,
     entries: Mutex<Entries>,
 }
@@ -39,26 +40,27 @@ pub(crate) struct AnswerCache {
 #[derive(Default)]
 struct Entries {
     by_key: HashMap<CacheKey, Entry>,
-    /// The sum of the entries' sizes.
+    /// The sum of the sizes of all entries in bytes.
     bytes: usize,
-    /// Counts reads and writes: the time for the order of use.
+    /// The number of reads and writes so far. It serves as the clock for `Entry::last_use`.
     uses: u64,
 }
 
 struct Entry {
     answer: Arc<Response>,
-    /// The approximate memory of this entry.
+    /// The approximate memory of this entry in bytes.
     size: usize,
-    /// The count of uses at the last use. The entry with the smallest one is removed first.
+    /// The value of `Entries::uses` at the last use. The entry with the smallest value is removed first.
     last_use: u64,
 }
 
-/// Everything that an answer may depend on. The headers of the request are part of it, so `Vary` needs no code.
+/// The parts of a request that its answer may depend on. The key contains all headers of the request, so `Vary` needs
+/// no further code.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct CacheKey {
     tenant: TenantId,
     auth: Option<Auth>,
-    /// A keyed hash of the credential's value. After a change of the value, older answers are not found.
+    /// A keyed hash of the credential's value. After the value has changed, older answers are not found.
     credential: Option<u64>,
     origin: Origin,
     path: String,
@@ -67,12 +69,12 @@ pub(crate) struct CacheKey {
 }
 
 impl AnswerCache {
-    /// Returns an empty cache. If one of the bounds is zero, nothing is kept.
+    /// Returns an empty cache. If one of the bounds is zero, no answer is cached.
     pub(crate) fn new(max_entries: usize, max_bytes: usize) -> Self {
         Self { max_entries, max_bytes, hasher: RandomState::new(), entries: Mutex::default() }
     }
 
-    /// Returns the key of a call, or `None` if its answer is not kept.
+    /// Returns the cache key of a call, or `None` if the answer of the call must not be cached.
     pub(crate) fn key(&self, call: &Call, signed: &Signed) -> Option<CacheKey> {
         let request = &call.request;
         let is_conditional =
@@ -102,8 +104,7 @@ impl AnswerCache {
         Some(Arc::clone(&entry.answer))
     }
 
-    /// Replaces the answer of a key. `is_cacheable` says whether the origin allows to keep the new answer; the old one is
-    /// removed in each case, since it is no longer valid.
+    /// Removes the old answer of a key, which is no longer valid, and stores the new answer if `is_cacheable` is true.
     pub(crate) fn put(&self, key: CacheKey, answer: &Response, is_cacheable: bool) {
         let header_bytes = answer.headers.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>();
         let size = answer.body.len() + header_bytes + key.size() + ENTRY_OVERHEAD_BYTES;
@@ -139,7 +140,7 @@ impl CacheKey {
     }
 }
 
-/// Makes a request conditional: the origin sends an answer only if it differs from `kept`.
+/// Makes a request conditional: if the answer would equal `kept`, the origin sends a 304 without a body.
 pub(crate) fn add_validators(headers: &mut HeaderMap, kept: &Response) {
     for (name, validator) in [(IF_NONE_MATCH, "etag"), (IF_MODIFIED_SINCE, "last-modified")] {
         if let Some(value) = kept.header(validator).and_then(|text| HeaderValue::from_str(text).ok()) {
@@ -148,9 +149,9 @@ pub(crate) fn add_validators(headers: &mut HeaderMap, kept: &Response) {
     }
 }
 
-/// Returns the kept answer with the new headers of its confirmation, such as a date or a remaining rate. Headers about the
-/// body stay those of the kept answer, because the confirmation has no body.
-pub(crate) fn revalidated(kept: &Response, confirmation: &Response) -> Response {
+/// Returns the cached answer with the new headers of the 304, such as a date or a remaining rate. Headers that describe
+/// the body are taken from the cached answer, because a 304 has no body.
+pub(crate) fn merge_confirmation(kept: &Response, confirmation: &Response) -> Response {
     let is_about_body = |name: &str| name.starts_with("content-") || name == "transfer-encoding";
     let new: Vec<_> = confirmation.headers.iter().filter(|(name, _)| !is_about_body(name)).cloned().collect();
     let old = kept.headers.iter().filter(|(name, _)| new.iter().all(|(new_name, _)| new_name != name)).cloned();

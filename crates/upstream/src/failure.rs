@@ -1,6 +1,7 @@
-//! The ways in which one try ends without an answer, and the errors that callers get for them.
-//! Invariant: failures are classified by types and by the client's predicates, never by words. No failure holds a URL, because
-//! its query may hold private values.
+//! The type `Failure`: the reason for which one try of a request ended without an answer, and its conversion to the
+//! caller's error.
+//! Invariant: failures are classified by error types and by methods such as `is_timeout`, never by words. No failure
+//! contains a URL, because a query may contain private values.
 
 use std::error::Error;
 use std::time::Duration;
@@ -11,46 +12,46 @@ use ports::{Cause, upstream};
 use crate::net::PrivateAddressError;
 use crate::outgoing::Refusal;
 
-/// The failure of one try. Whether anything of the request left decides about another try of a write.
+/// The failure of one try. A write may be sent again only if no byte of the request was sent.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// There was no connection, so nothing left.
+    /// No connection could be made, so nothing was sent.
     Connect(Cause),
-    /// The connection broke. The request left, or parts of it may have.
+    /// The connection broke. The request, or a part of it, may have been sent.
     Lost(Cause),
-    /// The time was over. The request may have left.
+    /// The time limit of the try was reached. The request may have been sent.
     TimedOut {
-        /// Whether the head of the answer had arrived.
+        /// Whether the headers of the answer had arrived.
         answering: bool,
     },
-    /// The body is larger than the limit.
+    /// The body of the answer is larger than the limit.
     TooLarge,
-    /// The answer is a redirect to this location.
+    /// The answer is a redirect to this location, which is not followed.
     Redirect(String),
-    /// The body cannot be decoded.
+    /// The body of the answer cannot be decompressed.
     Encoded(EncodedError),
-    /// The client did not accept the request, so nothing left.
+    /// The HTTP client refused the request, so nothing was sent.
     Refused(Cause),
-    /// The host has an address that its catalog may not reach, so nothing left.
+    /// The host has an address to which requests of catalogs must not be sent, so nothing was sent.
     PrivateAddress,
 }
 
-/// Why a body cannot be decoded.
+/// The reason for which the body of an answer cannot be decompressed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum EncodedError {
-    #[error("the answer came encoded as `{0}`, which was not asked for")]
+    #[error("the API's answer is encoded as `{0}`; only gzip was requested")]
     Unknown(String),
-    #[error("the answer's compression is broken")]
+    #[error("the compressed body of the API's answer is damaged")]
     Broken,
 }
 
 impl Failure {
-    /// Classifies an error of the client. `answering` says whether the head of the answer had arrived.
+    /// Classifies an error of the HTTP client. `answering` is true if the headers of the answer had arrived.
     pub(crate) fn of(error: reqwest::Error, answering: bool) -> Self {
         if is_caused_by::<PrivateAddressError>(&error) {
             return Self::PrivateAddress;
         }
-        // `is_connect` is asked first: a connect that timed out is a timeout too, but nothing has left.
+        // `is_connect` is checked before `is_timeout`. A connect that timed out satisfies both, and nothing was sent.
         if error.is_connect() {
             Self::Connect(Box::new(error.without_url()))
         } else if error.is_timeout() {
@@ -62,7 +63,7 @@ impl Failure {
         }
     }
 
-    /// Returns a word for log lines.
+    /// Returns the failure's name in log lines and token errors.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Connect(_) => "connect",
@@ -76,7 +77,8 @@ impl Failure {
         }
     }
 
-    /// Returns the error for the caller. `timeout` and `limit` are the bounds of the try.
+    /// Returns the error for the caller. `timeout` is the time limit of the try, and `limit` is the largest body in
+    /// bytes.
     pub(crate) fn into_error(self, label: String, timeout: Duration, limit: usize) -> upstream::Error {
         match self {
             Self::Connect(cause) => upstream::Error::Connect { label, cause },
@@ -105,9 +107,9 @@ fn is_caused_by<E: Error + 'static>(error: &dyn Error) -> bool {
     false
 }
 
-/// Returns the error for the caller of a request that is not sent.
+/// Logs the refusal of a request, which is not sent, and returns the error for the caller.
 pub(crate) fn refusal_error(label: &str, refusal: Refusal) -> upstream::Error {
-    tracing::warn!(label, %refusal, "a request was refused before it left");
+    tracing::warn!(label, %refusal, "a request to an API was refused and not sent; correct the catalog");
     let label = label.to_owned();
     match refusal {
         Refusal::Address(cause) if cause.leaves_origin() => upstream::Error::ForeignOrigin { label },
@@ -115,9 +117,9 @@ pub(crate) fn refusal_error(label: &str, refusal: Refusal) -> upstream::Error {
     }
 }
 
-/// Returns the label of a request, safe for a log even if its path was not checked yet: it has no text after `?` and no
-/// control characters.
-pub(crate) fn label(request: &Request) -> String {
+/// Returns the label of a request for logs. The label is safe even if the path was not checked yet: it has no text
+/// after `?` or `#`, and control characters are escaped.
+pub(crate) fn safe_label(request: &Request) -> String {
     let mut label = request.label();
     if let Some(end) = label.find(['?', '#']) {
         label.truncate(end);

@@ -1,14 +1,18 @@
-//! Sends HTTP requests to APIs: the only place where credentials enter.
+//! Sends HTTP requests to APIs and to the telemetry collector. This crate is the only place where credentials are added
+//! to requests.
 //!
 //! Invariants:
-//! - A request leaves only for the origin that it names, or for the route that the operator set for that origin. No redirect
-//!   is followed, no proxy is taken from the environment, and no part of a path, a query or a header can choose another host.
-//! - A public name leads to public addresses only. This is checked where the connection is made (`net/`).
-//! - The value of a secret is read here, put into one header (marked as sensitive) or one query parameter, and appears in no
-//!   error, log line or `Debug`. It is removed from answers (`redact.rs`).
-//! - Every call is bounded: the time of the whole call, the bytes of the answer, calls at one time for each origin, and tries.
-//! - A request that may change something is sent once. After a failed connect it is sent again, because nothing left.
-//! - Errors are classified by types and predicates, never by the words of a message.
+//! - A request is sent only to its origin, or to the route that the operator has set for this origin. Redirects are not
+//!   followed, proxies of the environment are not used, and no part of a path, query or header can choose another host.
+//! - The client connects to a public host name only at public addresses. The check is where the connection is made
+//!   (`net/`).
+//! - The value of a secret is put into one header (marked as sensitive) or one query parameter. It appears in no error,
+//!   log line or `Debug`, and is removed from answers (`redact.rs`).
+//! - Every call has limits: the time of the whole call, the bytes of the answer, the number of tries, and the number of
+//!   concurrent calls to its origin.
+//! - A request that may change something is sent once. It is sent again only after a failed connect, because nothing
+//!   was sent then, or after a 401 for an OAuth token, because the API has refused it unprocessed.
+//! - Errors are classified by their types, never by the words of a message.
 
 mod address;
 mod answer;

@@ -1,5 +1,5 @@
-//! The options of an upstream: timeouts, limits, retries, cache and routes.
-//! Invariant: no bound of a call is zero, since no call could succeed then.
+//! The type `Options` of an `HttpUpstream`: timeouts, limits, retries, cache and routes.
+//! Invariant: `check` refuses a timeout or limit of zero, because no call could succeed with it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,22 +9,23 @@ use base::{Limits, Origin};
 /// The options of an [`HttpUpstream`](crate::HttpUpstream).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// The time of one try, from connecting to the last byte of the body. All tries of a call together may take twice this.
+    /// The time limit of one try, from connecting to the last byte of the body. All tries of a call and the waits
+    /// between them may together take twice this time.
     pub request_timeout: Duration,
-    /// The time to make a connection. It is part of the time of the try.
+    /// The time limit for making a connection. It is part of the time of a try.
     pub connect_timeout: Duration,
-    /// The largest body of an answer, after it is decompressed.
+    /// The largest body of an answer in bytes, after decompression.
     pub response_bytes: usize,
-    /// The largest number of calls to one origin at one time.
+    /// The largest number of concurrent calls to one origin.
     pub calls_per_origin: usize,
-    /// The number of tries after the first.
+    /// The largest number of tries after the first one.
     pub retries: u32,
-    /// The number of answers that are kept for conditional requests. Zero keeps none.
+    /// The number of answers that are cached for conditional requests. Zero switches the cache off.
     pub cache_entries: usize,
-    /// The memory of all kept answers. Zero keeps none.
+    /// The largest memory of all cached answers in bytes. Zero switches the cache off.
     pub cache_bytes: usize,
-    /// Other addresses for origins, set by the operator. Requests are checked against the origin that they name; a route
-    /// changes only where the connection goes.
+    /// The routes that the operator has set: requests to an origin are sent to its route instead. Requests are still
+    /// checked against their origin; a route changes only the target of the connection.
     pub routes: BTreeMap<Origin, Origin>,
 }
 
@@ -50,7 +51,7 @@ impl From<&Limits> for Options {
 }
 
 impl Options {
-    /// Refuses bounds of zero.
+    /// Refuses timeouts and limits of zero.
     pub(crate) fn check(&self) -> Result<(), BuildError> {
         let bounds = [
             ("request_timeout", self.request_timeout.is_zero()),
@@ -65,12 +66,12 @@ impl Options {
     }
 }
 
-/// Why an upstream could not be built.
+/// The reason for which an [`HttpUpstream`](crate::HttpUpstream) could not be created.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
-    /// The operator's mistake.
-    #[error("`{0}` must be more than zero")]
+    /// The operator has set this option to zero.
+    #[error("the setting `{0}` is zero; set it to more than zero")]
     Zero(&'static str),
-    #[error("the HTTP client could not be built")]
+    #[error("the HTTP client for calls to APIs could not be created")]
     Client(#[source] reqwest::Error),
 }

@@ -1,6 +1,7 @@
-//! A checked request that is ready to be signed and sent any number of times.
-//! Invariant: no header of the request chooses the host, the framing, the connection or the encoding, and no name or value can
-//! start another header. The value of a credential is marked as sensitive, so that no `Debug` shows it.
+//! The type `Outgoing`: a checked request that can be signed and sent any number of times.
+//! Invariant: no header of the catalog's request can change the host, the message length, the connection or the
+//! encoding of the answer, and no header name or value can start another header. The value of a credential is marked as
+//! sensitive, so that no `Debug` shows it.
 
 use std::time::Duration;
 
@@ -9,9 +10,10 @@ use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 use url::Url;
 
 use crate::address::{AddressError, encode_pairs, request_url};
-use crate::payload::{self, EncodedBody, FORM, JSON, NotAContentType};
+use crate::payload::{self, EncodedBody, FORM_CONTENT_TYPE, JSON_CONTENT_TYPE, NotAContentType};
 
-/// Headers that a catalog may not set: they decide where a request goes, where it ends, or how its answer is encoded.
+/// The headers that a catalog must not set. They decide to which host a request is sent, where the request ends, or how
+/// its answer is encoded.
 const RESERVED_HEADERS: [HeaderName; 10] = [
     header::HOST,
     header::CONNECTION,
@@ -25,22 +27,23 @@ const RESERVED_HEADERS: [HeaderName; 10] = [
     header::PROXY_AUTHORIZATION,
 ];
 
-const GZIP: HeaderValue = HeaderValue::from_static("gzip");
+const GZIP_ENCODING: HeaderValue = HeaderValue::from_static("gzip");
 
-/// Why a request is not sent. It holds no value, because a value may be private.
+/// The reason for which a request is refused and not sent. No variant contains the value of a header or parameter,
+/// because a value may be private.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
     #[error(transparent)]
     Address(#[from] AddressError),
-    #[error("`{0}` is not a header's name")]
+    #[error("`{0}` is not a valid name of an HTTP header")]
     Name(String),
-    #[error("the value of header `{0}` has a character that no header can carry")]
+    #[error("the value of the header `{0}` has a character that is not allowed in a header")]
     Value(HeaderName),
-    #[error("header `{0}` is not a catalog's to set")]
+    #[error("the catalog sets the header `{0}`, which a catalog must not set")]
     Reserved(HeaderName),
     #[error(transparent)]
     ContentType(#[from] NotAContentType),
-    #[error("the pace is no rate: more than zero a second, and at least one call at a time")]
+    #[error("the catalog's pace is invalid; allow more than zero calls a second and at least one concurrent call")]
     Pace,
 }
 
@@ -52,9 +55,9 @@ pub(crate) struct Outgoing {
 }
 
 impl Outgoing {
-    /// Checks a request and addresses it to `target`, which is its origin or the route of that origin.
+    /// Checks a request and builds its URL at `target`, which is the request's origin or the route of this origin.
     pub(crate) fn new(request: &Request, target: &Origin) -> Result<Self, Refusal> {
-        // The URL of the named origin is built in each case, since the request must be valid for it even if it is routed.
+        // The URL at the origin is always built, because a routed request must be valid for its origin too.
         let origin_url = request_url(&request.origin, &request.path, &request.query)?;
         let url =
             if *target == request.origin { origin_url } else { request_url(target, &request.path, &request.query)? };
@@ -65,8 +68,8 @@ impl Outgoing {
             let value = HeaderValue::from_str(text).map_err(|_| Refusal::Value(name.clone()))?;
             headers.append(name, value);
         }
-        headers.entry(header::ACCEPT).or_insert(JSON);
-        headers.insert(header::ACCEPT_ENCODING, GZIP);
+        headers.entry(header::ACCEPT).or_insert(JSON_CONTENT_TYPE);
+        headers.insert(header::ACCEPT_ENCODING, GZIP_ENCODING);
         let body = body.map(|EncodedBody { bytes, content_type }| {
             headers.entry(header::CONTENT_TYPE).or_insert(content_type);
             bytes
@@ -74,13 +77,14 @@ impl Outgoing {
         Ok(Self { method: method(request.method), url, headers, body })
     }
 
-    /// Returns a POST of a form to a token endpoint. This adapter sends it by itself, so there is no `Request`.
+    /// Returns a POST of a form to a token endpoint. No `Request` exists for it, because this crate makes the request
+    /// itself.
     pub(crate) fn form(origin: &Origin, path: &str, fields: &[(String, String)]) -> Result<Self, Refusal> {
         let url = request_url(origin, path, &[])?;
         let headers = HeaderMap::from_iter([
-            (header::ACCEPT, JSON),
-            (header::ACCEPT_ENCODING, GZIP),
-            (header::CONTENT_TYPE, FORM),
+            (header::ACCEPT, JSON_CONTENT_TYPE),
+            (header::ACCEPT_ENCODING, GZIP_ENCODING),
+            (header::CONTENT_TYPE, FORM_CONTENT_TYPE),
         ]);
         Ok(Self { method: reqwest::Method::POST, url, headers, body: Some(encode_pairs(fields).into_bytes()) })
     }

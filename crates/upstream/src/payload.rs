@@ -1,54 +1,59 @@
-//! Encodes the body of a request as JSON, a form or multipart, with its content type.
-//! Invariant: a value cannot end its part or start another one: the boundary occurs in no value, and names are escaped.
+//! Encodes the body of a request as JSON, a form, bytes or multipart, and selects its content type.
+//! Invariant: no value can end its part of a multipart body or start another part, because the boundary occurs in no
+//! value and names are escaped.
 
 use base::{Digest, FormPart, Payload};
 use reqwest::header::HeaderValue;
 
 use crate::address::encode_pairs;
 
-pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
-pub(crate) const FORM: HeaderValue = HeaderValue::from_static("application/x-www-form-urlencoded");
+pub(crate) const JSON_CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/json");
+pub(crate) const FORM_CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/x-www-form-urlencoded");
 
-/// The text cannot be the value of a header.
+/// The error for a content type that is not a valid header value.
 #[derive(Debug, thiserror::Error)]
-#[error("`{0}` is not a content type")]
+#[error("`{0}` is not a valid content type for a request's body")]
 pub(crate) struct NotAContentType(String);
 
-/// A body as it is sent.
+/// The bytes of a request's body and its content type.
 pub(crate) struct EncodedBody {
     pub bytes: Vec<u8>,
     pub content_type: HeaderValue,
 }
 
-/// Returns the bytes and the content type of a body.
+/// Encodes a body.
 pub(crate) fn encode(payload: &Payload) -> Result<EncodedBody, NotAContentType> {
     let (bytes, content_type) = match payload {
-        Payload::Json { value, content_type: None } => (value.to_string().into_bytes(), JSON),
-        Payload::Json { value, content_type: Some(kind) } => (value.to_string().into_bytes(), media_type(kind)?),
-        Payload::Form(pairs) => (encode_pairs(pairs).into_bytes(), FORM),
-        Payload::Bytes { content_type, bytes } => (bytes.clone(), media_type(content_type)?),
+        Payload::Json { value, content_type: None } => (value.to_string().into_bytes(), JSON_CONTENT_TYPE),
+        Payload::Json { value, content_type: Some(kind) } => {
+            (value.to_string().into_bytes(), content_type_header(kind)?)
+        }
+        Payload::Form(pairs) => (encode_pairs(pairs).into_bytes(), FORM_CONTENT_TYPE),
+        Payload::Bytes { content_type, bytes } => (bytes.clone(), content_type_header(content_type)?),
         Payload::Multipart(parts) => {
-            let boundary = boundary(parts);
-            let kind = media_type(&format!("multipart/form-data; boundary={boundary}"))?;
-            (multipart(parts, &boundary)?, kind)
+            let boundary = choose_boundary(parts);
+            let kind = content_type_header(&format!("multipart/form-data; boundary={boundary}"))?;
+            (encode_multipart(parts, &boundary)?, kind)
         }
     };
     Ok(EncodedBody { bytes, content_type })
 }
 
-fn media_type(text: &str) -> Result<HeaderValue, NotAContentType> {
+fn content_type_header(text: &str) -> Result<HeaderValue, NotAContentType> {
     HeaderValue::from_str(text).map_err(|_| NotAContentType(text.escape_debug().to_string()))
 }
 
-fn multipart(parts: &[FormPart], boundary: &str) -> Result<Vec<u8>, NotAContentType> {
+fn encode_multipart(parts: &[FormPart], boundary: &str) -> Result<Vec<u8>, NotAContentType> {
     let mut out = Vec::new();
     for part in parts {
-        let file = part.file_name.as_ref().map(|name| format!("; filename=\"{}\"", quoted(name))).unwrap_or_default();
-        let head = format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{}\"{file}\r\n", quoted(&part.name));
+        let file =
+            part.file_name.as_ref().map(|name| format!("; filename=\"{}\"", escape_quoted(name))).unwrap_or_default();
+        let head =
+            format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{}\"{file}\r\n", escape_quoted(&part.name));
         out.extend_from_slice(head.as_bytes());
         if let Some(kind) = &part.content_type {
             out.extend_from_slice(b"Content-Type: ");
-            out.extend_from_slice(media_type(kind)?.as_bytes());
+            out.extend_from_slice(content_type_header(kind)?.as_bytes());
             out.extend_from_slice(b"\r\n");
         }
         out.extend_from_slice(b"\r\n");
@@ -59,14 +64,14 @@ fn multipart(parts: &[FormPart], boundary: &str) -> Result<Vec<u8>, NotAContentT
     Ok(out)
 }
 
-/// Escapes a quoted name as browsers do: characters that would end it are percent-encoded.
-fn quoted(name: &str) -> String {
+/// Escapes a name for quotes as browsers do: quotes and line breaks, which would end the name, are percent-encoded.
+fn escape_quoted(name: &str) -> String {
     name.replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A")
 }
 
-/// Returns a boundary that no part contains. It is derived from the parts and is not random, so that a request has the same
-/// bytes each time it is sent.
-fn boundary(parts: &[FormPart]) -> String {
+/// Returns a boundary that no part contains. The boundary is computed from the parts and is not random, so that a
+/// request has the same bytes at each try.
+fn choose_boundary(parts: &[FormPart]) -> String {
     let contents: Vec<u8> = parts.iter().flat_map(|part| part.bytes.iter().copied()).collect();
     let mut seed = Digest::of(&contents).to_string();
     loop {
@@ -106,7 +111,7 @@ mod tests {
         let parts = vec![part("a\"; x=\"\r\n", "--\r\n", None), part("f", "hello", Some("b\".txt"))];
         let encoded = encode(&Payload::Multipart(parts.clone())).unwrap();
         let text = String::from_utf8(encoded.bytes).unwrap();
-        let boundary = boundary(&parts);
+        let boundary = choose_boundary(&parts);
         assert_eq!(text.matches(&boundary).count(), 3);
         assert!(text.contains("name=\"a%22; x=%22%0D%0A\"\r\n\r\n--\r\n\r\n"), "{text}");
         assert!(

@@ -1,15 +1,16 @@
-//! Removes credentials from answers, because an API may echo the credential that it was sent.
-//! Invariant: no secret value that signed a call leaves this crate in a header or in the body of the answer. Values that
-//! are shorter than `MIN_SECRET_LENGTH` bytes are excepted.
+//! Removes credentials from answers, because an API may echo the credential of the request.
+//! Invariant: no header and no body of an answer contains a secret value of its request. Values that are shorter than
+//! `MIN_SECRET_LENGTH` bytes are not removed.
 
 use base::{Response, Secret};
 use memchr::memmem;
 
-/// Shorter values occur in ordinary text, so replacing them would damage most answers.
+/// The length in bytes from which a secret value is replaced. Shorter values occur in ordinary text, so replacing them
+/// would damage most answers.
 const MIN_SECRET_LENGTH: usize = 6;
 const REPLACEMENT: &str = "[secret]";
 
-/// Replaces every occurrence of the values in the headers and the body, in each form in which an API could echo them.
+/// Replaces every occurrence of the values in the headers and the body, in each encoding that `echoed_forms` lists.
 pub(crate) fn redact(answer: &mut Response, values: &[Secret]) {
     for value in values.iter().map(Secret::expose).filter(|value| value.len() >= MIN_SECRET_LENGTH) {
         for form in echoed_forms(value) {
@@ -21,8 +22,8 @@ pub(crate) fn redact(answer: &mut Response, values: &[Secret]) {
     }
 }
 
-/// Returns the value as it is, as text of a JSON string with slashes escaped or not, and percent-encoded as in a URL or a
-/// form with hex digits in upper or lower case.
+/// Returns the encodings in which an API could echo a value: plain; as the text of a JSON string, with slashes escaped
+/// or not; and percent-encoded as in a URL or a form, with hex digits in upper or lower case.
 fn echoed_forms(value: &str) -> Vec<String> {
     let json = serde_json::Value::from(value).to_string();
     let json = json.trim_matches('"').to_owned();
@@ -32,14 +33,15 @@ fn echoed_forms(value: &str) -> Vec<String> {
     let form_lower = with_lower_case_hex(&form);
     let percent_lower = with_lower_case_hex(&percent);
     let mut forms = vec![value.to_owned(), json, json_with_escaped_slashes, form_lower, percent_lower, form, percent];
-    // The longest form comes first. A shorter form may be a part of it, and after its replacement the rest of the longer
-    // form would stay in the answer.
+    // The longest form is replaced first. A shorter form may be a part of a longer form. If the shorter form were
+    // replaced first, the other part of the longer form would stay in the answer.
     forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
     forms.dedup();
     forms
 }
 
-/// Writes the hex digits of `%2F` in lower case. The other letters keep their case.
+/// Returns the text with the hex digits of percent-encoded bytes, such as `%2F`, in lower case. Other letters keep
+/// their case.
 fn with_lower_case_hex(text: &str) -> String {
     let mut parts = text.split('%');
     let first = parts.next().unwrap_or_default().to_owned();
@@ -51,7 +53,7 @@ fn with_lower_case_hex(text: &str) -> String {
 
 fn replace_in_body(body: &mut Vec<u8>, value: &[u8]) {
     let occurrences: Vec<usize> = memmem::find_iter(body, value).collect();
-    // Most answers echo nothing and are not copied.
+    // Most answers contain no credential. They are not copied.
     if occurrences.is_empty() {
         return;
     }

@@ -1,8 +1,9 @@
-//! Decides whether a call is sent again, and after which wait.
+//! The type `RetryPolicy`: decides whether a request is sent again after a try, and how long to wait before the next
+//! try.
 //!
 //! Invariants:
-//! - A request that may change something is sent again only if nothing of it left.
-//! - The number of tries and their time are bounded.
+//! - A request that may change something is sent again only if no byte of it was sent.
+//! - The number of tries and their total time are bounded.
 //! - Equal calls wait equally long, so that a test can predict the wait.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -17,16 +18,18 @@ use crate::failure::Failure;
 const FIRST_BACKOFF: Duration = Duration::from_millis(250);
 const MAX_BACKOFF: Duration = Duration::from_secs(8);
 
-/// The longest wait that an origin may ask for. If it asks for more, its answer goes to the caller, who can decide to wait.
+/// The longest wait that an origin may ask for. If an origin asks for more, the call returns the origin's answer, and
+/// the caller can decide to wait.
 pub(crate) const MAX_RETRY_AFTER: Duration = Duration::from_secs(30);
 
 /// The policy for the tries of one call.
 pub(crate) struct RetryPolicy {
-    /// Whether the request is a read, which may be sent again even if it has arrived.
+    /// Whether the request may be sent again after it has arrived, as a read may.
     repeatable: bool,
-    /// The number of tries after the first.
+    /// The largest number of tries after the first one.
     max_retries: u32,
-    /// The source of the jitter: a hash of the call, so that different calls spread and equal calls wait equally long.
+    /// A hash of the call, from which the jitter is computed. Different calls have different jitter, and equal calls
+    /// have equal jitter.
     seed: u64,
 }
 
@@ -37,15 +40,16 @@ impl RetryPolicy {
         Self { repeatable: call.repeatable, max_retries, seed: hasher.finish() }
     }
 
-    /// Returns the policy for a request that this adapter makes by itself, such as for a token. It may be repeated.
+    /// Returns the policy for a request that this crate makes for itself, such as a token request. Such a request may
+    /// be repeated.
     pub(crate) fn of_own_request(label: &str, max_retries: u32) -> Self {
         let mut hasher = DefaultHasher::new();
         label.hash(&mut hasher);
         Self { repeatable: true, max_retries, seed: hasher.finish() }
     }
 
-    /// Returns the wait before the next try, after `tries` of them. `None` means that this outcome is final. `remaining` is
-    /// the time for this wait and all further tries.
+    /// Returns the wait before the next try, or `None` if this outcome is final. `tries` is the number of tries so far,
+    /// and `remaining` is the time that is left for the wait and all further tries.
     pub(crate) fn wait_before_retry(
         &self,
         tries: u32,
@@ -62,23 +66,25 @@ impl RetryPolicy {
             Some(requested) => requested.max(backoff),
             None => backoff,
         };
-        // A wait that leaves no time for a try would only delay the answer to the caller.
+        // A wait that leaves no time for another try is not started, because it would only delay the caller.
         (wait < remaining).then_some(wait)
     }
 
     fn may_retry(&self, outcome: &Result<Response, Failure>) -> bool {
         match outcome {
-            // Nothing left, so this is safe for a write too.
+            // Nothing was sent, so even a write may be sent again.
             Err(Failure::Connect(_)) => true,
             Err(Failure::Lost(_) | Failure::TimedOut { answering: false }) => self.repeatable,
-            // With these statuses the origin was busy or was not reached, so the same request may succeed later.
+            // These statuses mean that the origin was busy or could not be reached, so the same request may succeed
+            // later.
             Ok(response) => self.repeatable && matches!(response.status, 429 | 502 | 503 | 504),
-            // The other failures (a redirect, a body that is too large, …) would be the same again.
+            // Another try would end with the same failure (a redirect, a body that is too large, …).
             Err(_) => false,
         }
     }
 
-    /// Returns between half of the doubled wait and the whole. The jitter spreads calls that failed at the same moment.
+    /// Returns a wait between half and all of the doubled backoff. The jitter spreads the retries of calls that failed
+    /// at the same moment.
     fn backoff(&self, tries: u32) -> Duration {
         let factor = 1_u32.checked_shl(tries.saturating_sub(1)).unwrap_or(u32::MAX);
         let whole = FIRST_BACKOFF.saturating_mul(factor).min(MAX_BACKOFF);
@@ -89,7 +95,8 @@ impl RetryPolicy {
     }
 }
 
-/// Returns the wait that `Retry-After` asks for, in seconds or by a date. A value that cannot be read counts as none.
+/// Returns the wait that the header `Retry-After` asks for, in seconds or as a date. An unreadable value counts as a
+/// missing header.
 pub(crate) fn retry_after(response: &Response, now: Timestamp) -> Option<Duration> {
     let text = response.header("retry-after")?.trim();
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {

@@ -1,6 +1,7 @@
-//! The adapter of the port `Upstream`: checks a call, signs it, sends it at the origin's pace, and retries where that is
-//! allowed.
-//! Invariant: the address is checked before a secret is read, and nothing leaves if either fails.
+//! The type `HttpUpstream`, the adapter for the port `ports::Upstream`: it checks a call, adds its credential, sends it
+//! at the rate of its origin, and retries if that is allowed.
+//! Invariant: the address of a request is checked before its secret is read. If the check or the read fails, nothing is
+//! sent.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use ports::{Clock, Secrets, Upstream};
 
 use crate::auth::{Signed, Signer, TokenCache};
 use crate::cache::{self, AnswerCache};
-use crate::failure::{Failure, label, refusal_error};
+use crate::failure::{Failure, refusal_error, safe_label};
 use crate::net::{NameLookup, SystemLookup};
 use crate::options::{BuildError, Options};
 use crate::outgoing::{Outgoing, Refusal};
@@ -22,11 +23,12 @@ use crate::redact::redact;
 use crate::retry::RetryPolicy;
 use crate::transport::{Attempt, Transport};
 
-/// The number of pauses that one call waits for. After that it is sent all the same and gets the origin's answer, so that an
-/// origin that always asks for pauses cannot hold a call forever.
+/// The largest number of pauses that one call waits for. Then the call is sent without further waits, so that an origin
+/// that always asks for another pause cannot delay a call forever.
 const MAX_PAUSES: u32 = 3;
 
-/// Calls to APIs over HTTP. One value serves the whole process, because pools, rates, tokens and kept answers are shared.
+/// The HTTP client for calls to APIs. The whole process uses one value, so that all calls share connections, rates,
+/// tokens and cached answers.
 pub struct HttpUpstream {
     transport: Transport,
     in_flight: InFlight,
@@ -39,7 +41,7 @@ pub struct HttpUpstream {
 /// The final answer of a call.
 struct FinalAnswer {
     response: Response,
-    /// Whether the origin allows to keep the answer.
+    /// Whether the origin allows the cache to store the answer.
     is_cacheable: bool,
 }
 
@@ -48,8 +50,8 @@ impl HttpUpstream {
         Self::with_lookup(options, secrets, clock, Arc::new(SystemLookup))
     }
 
-    /// Returns an upstream with another source of addresses than the operating system. Its addresses are checked in the same
-    /// way.
+    /// Returns an upstream that looks up host names with `lookup` instead of the operating system. The addresses are
+    /// checked in the same way.
     pub fn with_lookup(
         options: Options,
         secrets: Arc<dyn Secrets>,
@@ -63,7 +65,7 @@ impl HttpUpstream {
     }
 }
 
-// Written by hand, so that no credential in a cache is printed.
+// `Debug` is written by hand, so that no credential of a cache is printed.
 impl fmt::Debug for HttpUpstream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpUpstream").field("options", &self.transport.options).finish_non_exhaustive()
@@ -84,10 +86,10 @@ impl Upstream for HttpUpstream {
     }
 
     async fn send(&self, call: Call) -> Result<Response, Error> {
-        let label = label(&call.request);
+        let label = safe_label(&call.request);
         let outgoing = self.transport.outgoing(&call.request);
         let mut outgoing = outgoing.map_err(|refusal| refusal_error(&label, refusal))?;
-        if call.pace.as_ref().is_some_and(|pace| !pace::is_possible(pace)) {
+        if call.pace.as_ref().is_some_and(|pace| !pace::is_valid(pace)) {
             return Err(refusal_error(&label, Refusal::Pace));
         }
         let signed = self.signer(&call, &label).sign(&mut outgoing, None).await?;
@@ -98,9 +100,10 @@ impl Upstream for HttpUpstream {
         }
         let answer = self.send_with_retries(&call, &label, outgoing, signed).await?;
         if let Some(kept) = kept.as_ref().filter(|_| answer.response.status == 304) {
-            return Ok(cache::revalidated(kept, &answer.response));
+            return Ok(cache::merge_confirmation(kept, &answer.response));
         }
-        // An answer that may not be kept is put as well if there is a kept one, which it makes invalid.
+        // An answer that must not be cached is still passed to `put` if an older answer is cached, because `put` then
+        // removes the older answer.
         let changes_cache = answer.response.status == 200 && (answer.is_cacheable || kept.is_some());
         if let Some(key) = cache_key.filter(|_| changes_cache) {
             self.cache.put(key, &answer.response, answer.is_cacheable);
@@ -114,7 +117,7 @@ impl HttpUpstream {
         Signer { transport: &self.transport, secrets: self.secrets.as_ref(), tokens: &self.tokens, call, label }
     }
 
-    /// Makes all tries of a call, at its origin's pace, and removes its credentials from the answer.
+    /// Makes all tries of a call at the rate of its origin, and removes the call's credentials from the answer.
     async fn send_with_retries(
         &self,
         call: &Call,
@@ -126,7 +129,8 @@ impl HttpUpstream {
         let policy = RetryPolicy::of_call(call, self.transport.options.retries);
         let _permit = self.acquire_permit(call).await;
         self.sleep(self.take_turn(call, Duration::ZERO)).await;
-        // The deadline starts here, because the wait for a permit and a turn is not the origin's fault.
+        // The time limit of the call starts after the wait for a permit and a turn, so that it counts only the time of
+        // the origin.
         let started = self.transport.now();
         let mut tries = 0;
         loop {
@@ -135,13 +139,13 @@ impl HttpUpstream {
             if let Ok(answer) = &outcome {
                 self.pacer.record_answer(&call.tenant, origin, answer, self.transport.now());
             }
-            // A 401 for a token means that nothing was done, so even a write may be sent again. This happens once for a call:
-            // an origin that refuses a new token too will refuse every token.
+            // A 401 for a token means that the API did not process the request, so even a write may be sent again. This
+            // happens once in a call, because an origin that refuses a new token will refuse every token.
             let has_time = !self.transport.remaining_time(started).is_zero();
             if let Some(refused_token) = signed.token.filter(|_| is_unauthorized(&outcome) && has_time) {
                 let renewed = self.signer(call, label).sign(&mut outgoing, Some(refused_token)).await?;
                 signed.token = None;
-                // The answer may echo the older token as well.
+                // Both tokens are removed from the answer, because the answer may echo the older one too.
                 signed.values.extend(renewed.values);
                 self.sleep(self.take_turn(call, Duration::ZERO)).await;
                 continue;
@@ -161,8 +165,8 @@ impl HttpUpstream {
         }
     }
 
-    /// Waits for the origin's pauses and then for a permit. A pause is waited for without a permit: it holds for this tenant
-    /// only, and calls of other tenants must not wait for it.
+    /// Waits for the origin's pauses and then for a permit. During a pause the call has no permit, because a pause is
+    /// for one tenant and calls of other tenants need the permits.
     async fn acquire_permit(&self, call: &Call) -> CallPermit {
         let origin = &call.request.origin;
         let remaining_pause = || self.pacer.remaining_pause(&call.tenant, origin, self.transport.now());
@@ -178,8 +182,8 @@ impl HttpUpstream {
         self.in_flight.acquire(origin, concurrent).await
     }
 
-    /// Returns the wait before the next try, or `None` if the outcome is final. The wait is at least as long as the policy
-    /// and the origin's rate demand.
+    /// Returns the wait before the next try, or `None` if the outcome is final. The wait is at least the wait of the
+    /// retry policy, and ends at the next turn at the origin.
     fn wait_before_retry(
         &self,
         call: &Call,

@@ -1,6 +1,6 @@
-//! One try of a request, from connecting to the last byte of the answer.
-//! Invariant: the address that is connected to was checked for the origin that the request names. Only a route, which the
-//! operator sets, leads elsewhere.
+//! The type `Transport`: makes one try of a request, from connecting to the last byte of the answer.
+//! Invariant: the address of the connection was checked against the rules for the request's origin. Only a route, which
+//! the operator sets, can lead to another address.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::net::{Clients, NameLookup, PrivateAddressError};
 use crate::options::{BuildError, Options};
 use crate::outgoing::{Outgoing, Refusal};
 
-/// The clients with their options and the clock that measures deadlines.
+/// The HTTP clients with their options, and the clock that measures deadlines.
 pub(crate) struct Transport {
     pub(crate) options: Options,
     pub(crate) clock: Arc<dyn Clock>,
@@ -24,7 +24,7 @@ pub(crate) struct Transport {
 /// The result of one try.
 pub(crate) struct Attempt {
     pub(crate) outcome: Result<Response, Failure>,
-    /// Whether the origin allows to keep the answer for later.
+    /// Whether the origin allows the cache to store the answer.
     pub(crate) is_cacheable: bool,
 }
 
@@ -39,17 +39,18 @@ impl Transport {
         Ok(Self { options, clock, clients })
     }
 
-    /// Returns the origin to connect to: the route of this origin, or the origin itself.
+    /// Returns the target of connections for this origin: its route or, without a route, the origin itself.
     pub(crate) fn route_of<'a>(&'a self, origin: &'a Origin) -> &'a Origin {
         self.options.routes.get(origin).unwrap_or(origin)
     }
 
-    /// Checks the request and makes it ready to be signed and sent.
+    /// Checks a request and prepares it for signing and sending.
     pub(crate) fn outgoing(&self, request: &Request) -> Result<Outgoing, Refusal> {
         Outgoing::new(request, self.route_of(&request.origin))
     }
 
-    /// Sends the request once. `origin` is the one that the request names, whose rules decide about the address.
+    /// Sends the request once. `origin` is the origin of the request in the catalog; it decides which addresses are
+    /// allowed.
     pub(crate) async fn attempt(
         &self,
         outgoing: &Outgoing,
@@ -64,15 +65,26 @@ impl Transport {
             Ok(client) => match client.execute(outgoing.request(timeout)).await {
                 Ok(response) => {
                     is_cacheable = answer::is_cacheable(&response);
-                    answer::read(response, self.options.response_bytes).await
+                    answer::read_answer(response, self.options.response_bytes).await
                 }
                 Err(error) => Err(Failure::of(error, false)),
             },
         };
         let ms = self.now().0.saturating_sub(started.0);
         match &outcome {
-            Ok(answer) => tracing::debug!(label, status = answer.status, ms, bytes = answer.body.len(), "answered"),
-            Err(failure) => tracing::debug!(label, failure = failure.kind(), ms, "no answer"),
+            Ok(answer) => tracing::debug!(
+                label,
+                status = answer.status,
+                ms,
+                bytes = answer.body.len(),
+                "an API answered one try of a request"
+            ),
+            Err(failure) => tracing::debug!(
+                label,
+                failure = failure.kind(),
+                ms,
+                "one try of a request to an API ended without an answer"
+            ),
         }
         Attempt { outcome, is_cacheable }
     }
@@ -81,8 +93,8 @@ impl Transport {
         self.clock.now()
     }
 
-    /// Returns the remaining time of a call that started at `started`. All tries of a call and the waits between them may
-    /// together take twice the time of one request, so that a caller's wait is bounded whatever an origin asks for.
+    /// Returns the remaining time of a call that started at `started`. All tries of a call and the waits between them
+    /// may together take twice `request_timeout`. This limits the time of a call, whatever waits an origin asks for.
     pub(crate) fn remaining_time(&self, started: Timestamp) -> Duration {
         let elapsed_ms = self.now().0.saturating_sub(started.0);
         let elapsed = Duration::from_millis(u64::try_from(elapsed_ms).unwrap_or(0));

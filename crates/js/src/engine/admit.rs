@@ -1,6 +1,7 @@
-//! Heaps and engines that come from outside: loads objects, boots guests, and examines heaps.
-//! Invariant: nothing becomes a heap or an engine before all of it was verified. An error names the heap that was
-//! refused.
+//! Admits heaps and engines: loads heaps from stored or imported objects, boots imported guests, and examines the
+//! globals of heaps.
+//! Invariant: a heap or an engine is used only after all of its bytes were verified. An error contains the key of the
+//! refused heap.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,13 +18,14 @@ use super::errors::{guest_error, internal_error, object_error};
 use super::guests::new_guest;
 use super::workers::WorkerState;
 
-/// The time to examine the globals of a heap.
-const EXAMINE_MS: u64 = 5_000;
-/// The memory to examine the globals of a heap, beyond twice the size of the heap.
-const EXAMINE_BYTES: u64 = 64 << 20;
+/// The time limit for examining the globals of a heap, in milliseconds.
+const EXAMINATION_DEADLINE_MS: u64 = 5_000;
+/// The memory limit for examining the globals of a heap is twice the size of the heap plus this number of bytes.
+const EXTRA_EXAMINATION_BYTES: u64 = 64 << 20;
 
 impl Core {
-    /// Loads a heap from its objects, the oldest ancestor first.
+    /// Loads the heap `key` from its chain of objects, which begins with the oldest ancestor, and adds the heap to the
+    /// heap cache.
     pub fn admit(&self, worker: &mut WorkerState, key: Digest, objects: &[Vec<u8>]) -> Result<(), Error> {
         let mut last: Option<LoadedHeap> = None;
         for (index, bytes) in objects.iter().enumerate() {
@@ -43,13 +45,13 @@ impl Core {
         if heap.key() != key {
             return Err(Error::Damaged(key));
         }
-        // Guests run on this heap only, so the overlays of its ancestors may stay large.
+        // The overlay is bounded for this heap only, because no guest runs on its ancestors.
         heap.bound_overlay(self.heaps.pool()).map_err(internal_error)?;
         self.heaps.put(Arc::new(heap));
         Ok(())
     }
 
-    /// Loads a heap from its object and its parent.
+    /// Verifies an object and loads the heap that the object makes of its parent.
     pub fn load(
         &self,
         worker: &mut WorkerState,
@@ -69,7 +71,7 @@ impl Core {
         };
         let image = worker.codec.decode(object, &parent.image, |at| parent.page(at), &accept);
         let image = image.map_err(|error| object_error(object.key, error))?;
-        // `capture` clears the stack, so an object with anything in it was not made by this engine.
+        // `capture` clears the stack pages, so an object with other bytes in the stack was not made by this engine.
         if !stack_is_empty.into_inner() {
             return Err(Error::Damaged(object.key));
         }
@@ -82,7 +84,10 @@ impl Core {
         match self.engines.boot(guest, self.heaps.pool()) {
             Ok(engine) => Ok(engine.name),
             Err(StartError::Guest(error)) => {
-                tracing::warn!(error = &error as &dyn std::error::Error, "a JavaScript engine is refused");
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "an imported JavaScript engine was refused, because its guest cannot run here"
+                );
                 Err(Error::NotAnEngine)
             }
             Err(error) => Err(internal_error(error)),
@@ -95,22 +100,22 @@ impl Core {
         Ok((0..heap.image.pages()).flat_map(|at| heap.page(at)).copied().collect())
     }
 
-    /// Returns the globals of a heap. A new guest examines them and is dropped, because the examination writes to its
-    /// memory.
+    /// Returns the globals of a heap. A new guest examines the globals and is then dropped, because the examination
+    /// writes to the guest's memory.
     pub fn globals(&self, key: Digest) -> Result<Vec<Global>, Error> {
         let heap = self.loaded_heap(key)?;
         let engine = self.engine_of(&heap)?;
         let _tick_guard = self.engines.ticker.keep_ticking();
-        let memory_bytes = heap.image.memory_bytes() * 2 + EXAMINE_BYTES;
-        let limits = Limits { memory_bytes, deadline_ms: EXAMINE_MS, output_bytes: 0 };
+        let memory_bytes = heap.image.memory_bytes() * 2 + EXTRA_EXAMINATION_BYTES;
+        let limits = Limits { memory_bytes, deadline_ms: EXAMINATION_DEADLINE_MS, output_bytes: 0 };
         let mut guest = new_guest(&engine, &heap, &limits).map_err(|error| guest_error(error, &limits))?;
         let begun = guest.begin_step(&limits, [&Stop::default(), &self.closing], &Surroundings::default());
         begun.and_then(|()| guest.globals()).map_err(|error| guest_error(error, &limits))
     }
 }
 
-/// Returns the key that an unreadable object should have: the parent of the next object, or the requested heap for the
-/// last one. The object's own key may be the damaged part.
+/// Returns the key of the heap that an unreadable object should contain: the parent that the next object names or, for
+/// the last object, the requested heap. The key in the object may be the damaged part.
 fn expected_key(key: Digest, later_objects: &[Vec<u8>]) -> Digest {
     let parent = |object: &Vec<u8>| ParsedObject::parse(object).ok().and_then(|object| object.parent);
     later_objects.first().and_then(parent).unwrap_or(key)

@@ -1,5 +1,7 @@
-//! Boots engines, each once per process: compiles the guest, makes the base image, and computes the engine's name.
-//! Invariant: the name covers the guest and the image that it boots to, so engines with equal names make equal heaps.
+//! Boots engines, each once per process. A boot compiles the guest, makes the base image and computes the engine's
+//! name.
+//! Invariant: the name of an engine is a digest of its guest and of its base image, so engines with equal names make
+//! equal heaps.
 
 use std::collections::HashMap;
 use std::io;
@@ -15,32 +17,34 @@ use crate::program::{self, CodeCache, GuestParts};
 use super::Settings;
 use super::ticker::Ticker;
 
-/// Why an engine cannot be started.
+/// The reason for which a JavaScript engine cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    #[error("the system has no threads or memory for the JavaScript engine")]
+    #[error("the system gives the JavaScript engine no threads or no memory; raise the limits of this process")]
     Io(#[from] io::Error),
-    #[error("the JavaScript engine cannot be used")]
+    #[error("the guest of the JavaScript engine cannot be used")]
     Guest(#[from] program::Error),
-    #[error("the first image of the JavaScript engine cannot be made")]
+    #[error("the base image of the JavaScript engine cannot be made")]
     Image(#[from] image::Error),
-    #[error("WebAssembly cannot run here")]
+    #[error("the JavaScript engine cannot start, because Wasmtime does not run on this machine")]
     Wasmtime(#[source] wasmtime::Error),
 }
 
-/// An engine that guests can be made of.
+/// A booted engine, of which guests can be created.
 pub struct BootedEngine {
     pub name: Digest,
-    /// The bytes of the guest, to be stored beside its heaps.
+    /// The WebAssembly of the guest. The caller stores it together with the heaps of this engine, so that a later build
+    /// can load them.
     pub guest: Arc<[u8]>,
     pub module: LinkedModule,
-    /// The pages of the stack, at the beginning of the memory. They are zero whenever an image is made.
+    /// The number of pages of the guest's stack, which is at the beginning of the memory. The stack pages are zero in
+    /// every image.
     pub stack_pages: u32,
-    /// The heap that every new script starts from.
+    /// The base image: the heap that every new session starts from.
     pub base: Arc<LoadedHeap>,
 }
 
-/// All engines of this process: that of this build, and older ones that heaps still need.
+/// All booted engines of this process: the engine of this build, and engines of older builds that stored heaps need.
 pub struct BootedEngines {
     wasmtime: wasmtime::Engine,
     code_cache: CodeCache,
@@ -61,7 +65,7 @@ impl BootedEngines {
         self.by_name.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
 
-    /// Boots a guest. If the same engine was booted before, that one is returned.
+    /// Boots a guest and returns its engine. If the same engine was booted before, the existing engine is returned.
     pub fn boot(&self, guest: &[u8], pool: &Arc<PagePool>) -> Result<Arc<BootedEngine>, StartError> {
         let parts = GuestParts::read(guest)?;
         let guest_digest = Digest::of(guest);
@@ -74,14 +78,15 @@ impl BootedEngines {
         instance.boot(&parts)?;
         let view = instance.view();
         let stack = view.0.get_mut(..stack_pages as usize * PAGE_BYTES);
-        stack.ok_or(program::Error::Shape("its stack is larger than its memory"))?.fill(0);
-        // A key contains the engine's name, and the name contains the key of the image. The first image therefore has
-        // the digest of the guest in place of the name, and the image is made again under the name.
+        stack.ok_or(program::Error::Shape("the stack of the guest is larger than its memory"))?.fill(0);
+        // The key of an image depends on the engine's name, and the name depends on the key of the image. To break this
+        // circle, a first image is made with the digest of the guest in place of the name. Its key gives the name, and
+        // the image is made again with the name.
         let unnamed = Image::base(guest_digest, view.0)?;
         let name = Digest::of(format!("tokamak engine\n{guest_digest}\n{}\n", unnamed.key()).as_bytes());
         let base = Arc::new(LoadedHeap::base(pool, Image::base(name, view.0)?, view.0)?);
         let engine = Arc::new(BootedEngine { name, guest: guest.into(), module, stack_pages, base });
-        // Heaps refer to the base of the engine that they were made by, so an engine that is there is never replaced.
+        // An existing engine is never replaced, because loaded heaps refer to its base image.
         let mut by_name = self.by_name.write().unwrap_or_else(PoisonError::into_inner);
         Ok(by_name.entry(name).or_insert(engine).clone())
     }

@@ -1,6 +1,7 @@
-//! Captures what a step changed: the new heap, and its object as a difference to an ancestor.
-//! Invariant: a chain of objects has at most [`MAX_LINKS`] links, and neither the time nor the bytes of a step grow
-//! with the number of steps before it.
+//! Captures the changes of a step: makes the new heap, and its object, which stores the difference to an ancestor. A
+//! chain is a heap's object, the object of its parent and so on, up to the base image.
+//! Invariant: a chain has at most [`MAX_LINKS`] objects. The time and the stored bytes of a step do not grow with the
+//! number of steps before it.
 
 use std::sync::Arc;
 
@@ -16,12 +17,14 @@ use super::boot::BootedEngine;
 use super::errors::internal_error;
 use super::workers::WorkerState;
 
-/// A gathered object contains pages that this step did not touch. It is made only if it has at most this number of
-/// pages, plus a multiple of the pages that the step changed, so that no step pays much more than its own changes.
-const GATHER_PAGES: usize = 64;
-const GATHER_TIMES: usize = 4;
-/// The weight of an object that holds a whole heap. No group of objects has it, so such an object is never gathered.
-const WHOLE_WEIGHT: u32 = u32::MAX;
+/// A gathered object replaces several objects, so it contains pages that this step did not change. It is made only if
+/// it has at most this number of pages plus `GATHERED_PAGES_PER_CHANGED_PAGE` for each page that the step changed. So
+/// the cost of a step stays near the cost of its own changes.
+const BASE_GATHERED_PAGES: usize = 64;
+const GATHERED_PAGES_PER_CHANGED_PAGE: usize = 4;
+/// The weight of an object that contains a whole heap. No group of objects reaches this weight, so such an object is
+/// never gathered.
+const WHOLE_HEAP_WEIGHT: u32 = u32::MAX;
 
 /// A new heap and its object.
 pub struct CapturedHeap {
@@ -29,8 +32,8 @@ pub struct CapturedHeap {
     pub object: Arc<[u8]>,
 }
 
-/// Captures the memory of a guest that ran on `last`. The pages that the guest wrote are in `worker.dirty_pages`
-/// afterwards.
+/// Captures the memory of a guest whose step started from the heap `last`. Afterwards `worker.dirty_pages` contains the
+/// numbers of the pages that the guest wrote.
 pub fn capture(
     core: &Core,
     worker: &mut WorkerState,
@@ -45,8 +48,8 @@ pub fn capture(
     let mut changed = Vec::new();
     for at in worker.dirty_pages.iter().copied() {
         if at < engine.stack_pages {
-            // Between two calls the stack is empty. Its old content would make equal heaps differ and could hold
-            // secrets.
+            // Between two calls the stack is empty. The old bytes of the stack are cleared, because they would make
+            // equal heaps differ and could contain secrets.
             view.page_mut(at).unwrap_or_default().fill(0);
         } else if let Some(page) = view.page(at)
             && page != last.page(at)
@@ -64,8 +67,8 @@ pub fn capture(
     Ok(CapturedHeap { heap: Arc::new(next), object: object.into() })
 }
 
-/// Makes the object of a heap anew, as a difference to `start` or, if the chain of `start` is too long, to the base
-/// image. The heaps between `start` and `heap` are stored nowhere, so the object of `heap` must not depend on them.
+/// Encodes the object of `heap` again, as a difference to `start` or, if the chain of `start` is too long, to the base
+/// image. The heaps between `start` and `heap` are not stored, so the object of `heap` must not depend on them.
 pub fn capture_against(
     core: &Core,
     worker: &mut WorkerState,
@@ -87,21 +90,21 @@ fn choose_object_parent(
     base: &Arc<LoadedHeap>,
 ) -> ObjectParent {
     let gathered = gathered_parent(last);
-    let max_pages = GATHER_PAGES + GATHER_TIMES * changed_pages;
+    let max_pages = BASE_GATHERED_PAGES + GATHERED_PAGES_PER_CHANGED_PAGE * changed_pages;
     if gathered.weight > 1 && gathered.heap.image.differing(&next.image).len() <= max_pages {
         return gathered;
     }
     if last.links < MAX_LINKS {
         return ObjectParent { heap: last.clone(), weight: 1 };
     }
-    // The chain is too long. A gathered object shortens it, but is worth it only if it is much smaller than the whole
-    // heap.
+    // The chain is too long. A gathered object shortens the chain. It is chosen only if it is much smaller than an
+    // object of the whole heap.
     let gathered_pages = gathered.heap.image.differing(&next.image).len();
     let is_much_smaller = gathered_pages * 2 < base.image.differing(&next.image).len();
     if is_much_smaller && gathered.heap.links < MAX_LINKS {
         gathered
     } else {
-        ObjectParent { heap: base.clone(), weight: WHOLE_WEIGHT }
+        ObjectParent { heap: base.clone(), weight: WHOLE_HEAP_WEIGHT }
     }
 }
 
@@ -113,8 +116,8 @@ pub fn encode_object(codec: &mut Codec, parent: &LoadedHeap, next: &LoadedHeap) 
 }
 
 impl Core {
-    /// Returns one object that holds the whole heap.
-    pub fn whole(&self, worker: &mut WorkerState, key: Digest) -> Result<Vec<u8>, Error> {
+    /// Returns one object that contains the whole heap, as a difference to the base image.
+    pub fn standalone_object(&self, worker: &mut WorkerState, key: Digest) -> Result<Vec<u8>, Error> {
         let heap = self.loaded_heap(key)?;
         let engine = self.engine_of(&heap)?;
         encode_object(&mut worker.codec, &engine.base, &heap)

@@ -1,4 +1,4 @@
-//! Converts errors of guests, objects and the system to errors of the port.
+//! Converts errors of guests, objects and the operating system to errors of the port `ports::Scripts`.
 
 use base::Digest;
 use ports::scripts::{Error, Limits};
@@ -15,18 +15,19 @@ pub fn guest_error(error: GuestError, limits: &Limits) -> Error {
     }
 }
 
-/// Converts the error of an object that was read as the heap `key`.
+/// Converts the error of reading an object that should contain the heap `key`.
 pub fn object_error(key: Digest, error: image::Error) -> Error {
     match error {
         image::Error::Engine { key, engine } => Error::NoEngine { heap: key, engine },
         image::Error::Damaged { key, .. } => Error::Damaged(key),
-        // The compressor failed, so nothing is known about the object.
+        // The compressor failed, so the object may be intact.
         image::Error::Compress => internal_error(error),
         _ => Error::Damaged(key),
     }
 }
 
-/// Converts an error that has its cause in this process: of the system, or of a heap that was made or verified here.
+/// Converts an error whose cause is in this process: a failure of the operating system, or of a heap that this process
+/// made or verified.
 pub fn internal_error(error: impl Into<ports::Cause>) -> Error {
     Error::Engine(error.into())
 }

@@ -1,4 +1,4 @@
-//! Tests of forged heaps: their objects verify, but no script has made their content.
+//! Tests of forged heaps. The object of a forged heap is valid, but no script has made its content.
 //! Invariant: a step on a forged heap ends with an error or an answer, within its limits, and affects no other heap.
 
 use std::sync::Arc;

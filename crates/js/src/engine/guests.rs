@@ -1,12 +1,13 @@
-//! Provides guests for heaps that have no live guest: moves a guest of another heap, or maps the heap under a new one.
-//! Invariant: no byte of the earlier heap is left in a guest that was moved.
+//! Provides guests for heaps that have no live guest: moves a live guest of another heap to the heap, or maps the heap
+//! into a new guest.
+//! Invariant: a guest that was moved contains no byte of its earlier heap.
 //!
-//! The first write to a page costs the kernel about 3 µs here, and five times as much if the page was read before and
-//! another thread runs; copying a page costs 0.5 µs. A guest of another heap on the same memory file has already
-//! written most of the pages that a step writes. Its earlier heap is only in the pages that it has written, and all of
-//! those are compared and rewritten. The rest of a guest's state is its stack pointer, which every function restores
-//! before it returns, and a table that no function writes. This is known of the guest of this build only, so guests of
-//! other builds are never moved.
+//! A move is cheaper than a new guest. The first write to a page costs the kernel about 3 µs, and five times as much if
+//! the page was read before and another thread runs. Copying a page costs 0.5 µs. A guest of another heap on the same
+//! memory file has already written most of the pages that a step writes. The bytes of its earlier heap are only in the
+//! pages that the guest has written, and all these pages are compared and rewritten. The other state of a guest is its
+//! stack pointer, which every function restores before it returns, and a table that no function writes. This is known
+//! for the guest of this build only, so guests of other builds are never moved.
 
 use std::sync::Arc;
 
@@ -22,14 +23,14 @@ use super::boot::BootedEngine;
 use super::errors::guest_error;
 use super::workers::WorkerState;
 
-/// The limits of the trial script.
+/// The limits of the trial run, which executes `TRIAL_SCRIPT`.
 const TRIAL_LIMITS: Limits = Limits { memory_bytes: 64 << 20, deadline_ms: 1_000, output_bytes: 0 };
-/// A script that waits once. It writes the pages that most scripts write when they start and when they resume.
+/// A script that waits once. The script writes the pages that most scripts write when they start and when they resume.
 const TRIAL_SCRIPT: &str = "await new Promise(done => setTimeout(done)); 0";
 
-const NO_SUCH_PAGE: GuestError = GuestError::Invalid("a page of the heap is outside its memory");
+const NO_SUCH_PAGE: GuestError = GuestError::Invalid("a page of the heap is outside the memory of the guest");
 
-/// Returns a guest whose memory equals the heap.
+/// Returns a guest whose memory equals the heap: a moved guest or a new guest.
 pub fn guest_for(
     core: &Core,
     worker: &mut WorkerState,
@@ -37,7 +38,7 @@ pub fn guest_for(
     heap: &LoadedHeap,
     limits: &Limits,
 ) -> Result<Guest, GuestError> {
-    // Without exact knowledge of the written pages, all pages would have to be compared, which costs more than a new
+    // If the kernel does not report the written pages, a move must compare all pages, which costs more than a new
     // guest.
     let may_move = engine.name == core.own_engine.name && DirtyPageFinder::get().is_exact();
     match may_move.then(|| core.heaps.take_reusable(heap, &engine.base)).flatten() {
@@ -68,7 +69,7 @@ fn move_guest(
     Ok(())
 }
 
-/// Creates a guest and maps the heap under its memory.
+/// Creates a guest and maps the heap into its memory.
 pub fn new_guest(engine: &BootedEngine, heap: &LoadedHeap, limits: &Limits) -> Result<Guest, GuestError> {
     let mut guest = Guest::instantiate(&engine.module)?;
     guest.set_memory_limit(limits.memory_bytes);
@@ -78,8 +79,8 @@ pub fn new_guest(engine: &BootedEngine, heap: &LoadedHeap, limits: &Limits) -> R
     for (at, page) in heap.overlay() {
         view.page_mut(*at).ok_or(NO_SUCH_PAGE)?.copy_from_slice(page.bytes());
     }
-    // Pages that the step will write are written now, before they are read: a page that is read first costs a second
-    // fault.
+    // The pages that the step will probably write are copied now. A page that the step reads before it writes would
+    // cost two page faults.
     for at in heap.likely_writes().iter().filter(|at| !heap.is_in_overlay(**at)) {
         if let Some(page) = view.page_mut(*at) {
             page.copy_from_slice(heap.page(*at));
@@ -89,8 +90,8 @@ pub fn new_guest(engine: &BootedEngine, heap: &LoadedHeap, limits: &Limits) -> R
 }
 
 impl Core {
-    /// Prepares a live guest for the next step on this heap.
-    pub fn ready(&self, worker: &mut WorkerState, key: Digest) -> Result<(), Error> {
+    /// Adds a live guest for the heap `key` to the heap cache, so that the next step on the heap starts at once.
+    pub fn prepare_live_guest(&self, worker: &mut WorkerState, key: Digest) -> Result<(), Error> {
         if self.heaps.has_guest(&key) {
             return Ok(());
         }
@@ -102,38 +103,38 @@ impl Core {
         Ok(())
     }
 
-    /// Adds a guest that has not run to the heap cache.
+    /// Adds a guest that has not run on its heap yet to the heap cache.
     fn keep_guest(&self, worker: &mut WorkerState, mut guest: Guest, heap: Arc<LoadedHeap>) {
         DirtyPageFinder::get().find(guest.view().0, &mut worker.dirty_pages);
         let charge = self.heaps.pool().charge(worker.dirty_pages.len() * PAGE_BYTES);
         worker.retired_guests.extend(self.heaps.put_guest(LiveGuest::new(guest, heap, charge)));
     }
 
-    /// The idle work of a thread: prepares pages for the next steps, and a spare guest on the base image, which the
-    /// next heap without a guest gets.
-    pub fn prepare(&self, worker: &mut WorkerState) {
+    /// Does the idle work of a worker thread: prepares free pages for the next steps, and a spare guest on the base
+    /// image. The spare guest is moved to the next heap that has no guest.
+    pub fn do_idle_work(&self, worker: &mut WorkerState) {
         let base = &self.own_engine.base;
-        // Threads that worked at the same time become idle at the same time. One of them is enough.
-        let Ok(_guard) = self.preparing.try_lock() else { return };
+        // Several threads may become idle at the same time. Only one of them does the idle work.
+        let Ok(_guard) = self.idle_work_lock.try_lock() else { return };
         self.heaps.pool().prepare_pages();
         if !DirtyPageFinder::get().is_exact() || !self.heaps.needs_spare_guest(base) {
             return;
         }
-        match self.spare_guest(worker, base) {
+        match self.create_spare_guest(worker, base) {
             Ok(guest) => self.keep_guest(worker, guest, base.clone()),
             Err(error) => {
                 tracing::debug!(
                     error = &error as &dyn std::error::Error,
-                    "no spare JavaScript guest could be prepared"
+                    "no spare JavaScript guest could be prepared; the next new session starts more slowly"
                 );
             }
         }
     }
 
-    fn spare_guest(&self, worker: &mut WorkerState, base: &Arc<LoadedHeap>) -> Result<Guest, GuestError> {
+    fn create_spare_guest(&self, worker: &mut WorkerState, base: &Arc<LoadedHeap>) -> Result<Guest, GuestError> {
         if !base.has_trial() {
-            // The likely pages are known only after a script ran. The guest of the trial is dropped: its memory has
-            // grown, so it would not fit heaps that are smaller.
+            // The pages that scripts write are known only after a script ran, so a trial script runs first. The guest
+            // of the trial run is dropped, because its memory has grown and it could not be moved to smaller heaps.
             let mut guest = new_guest(&self.own_engine, base, &TRIAL_LIMITS)?;
             let _tick_guard = self.engines.ticker.keep_ticking();
             guest.begin_step(&TRIAL_LIMITS, [&Stop::default(), &self.closing], &Surroundings::default())?;
@@ -190,7 +191,7 @@ mod tests {
     #[test]
     fn with_a_full_cache_the_longest_idle_guest_is_moved_to_the_next_heap() {
         let engine = engine_with_spare_guest(2);
-        let _no_idle_work = engine.core.preparing.lock().unwrap();
+        let _no_idle_work = engine.core.idle_work_lock.lock().unwrap();
         on_a_deep_stack(|| {
             let core = &*engine.core;
             let mut worker = WorkerState::new().unwrap();
@@ -210,7 +211,7 @@ mod tests {
     #[test]
     fn a_guest_that_is_larger_than_a_heap_is_not_moved_to_it() {
         let engine = engine_with_spare_guest(1);
-        let _no_idle_work = engine.core.preparing.lock().unwrap();
+        let _no_idle_work = engine.core.idle_work_lock.lock().unwrap();
         on_a_deep_stack(|| {
             let core = &*engine.core;
             let mut worker = WorkerState::new().unwrap();

@@ -1,5 +1,7 @@
-//! The engine behind `ports::Scripts`: runs steps and loads heaps by key, on threads of its own.
-//! Invariant: no caller's thread waits for JavaScript, and a full queue is an error at once.
+//! The type `Engine`, which implements `ports::Scripts`: it runs steps and loads heaps by key, on worker threads of its
+//! own.
+//! Invariant: the thread of a caller never blocks while JavaScript runs. If the queue is full, the call returns an
+//! error at once.
 
 mod admit;
 mod boot;
@@ -30,24 +32,24 @@ use workers::{WorkerState, Workers};
 pub use boot::StartError;
 
 /// The guest of this build.
-static GUEST: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/guest.wasm"));
+static BUILT_IN_GUEST: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/guest.wasm"));
 
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The private folder for compiled code. Without one, each start compiles.
+    /// The private folder for compiled code. If it is `None`, each start compiles the guest.
     pub code_cache: Option<PathBuf>,
-    /// The number of steps that run at the same time.
+    /// The number of permanent worker threads, which is the number of steps that normally run at the same time.
     pub threads: usize,
-    /// The same, if steps do not end.
+    /// The largest number of worker threads. Extra threads are started if steps occupy the permanent threads for long.
     pub max_threads: usize,
     /// The number of steps that may wait for a thread.
     pub queue: usize,
-    /// The memory that loaded heaps and live guests may use together.
+    /// The memory in bytes that loaded heaps and live guests may use together.
     pub memory_bytes: usize,
     /// The number of guests that stay alive between steps.
     pub live_guests: usize,
-    /// Stores the heap after every job of a script and loads it again. This is slow. Tests use it to show that a script
-    /// cannot tell where it was parked.
+    /// Whether the heap is stored and loaded again after each job of a script, which is slow. Tests use this to show
+    /// that a script cannot notice where it was parked.
     pub store_every_job: bool,
 }
 
@@ -71,25 +73,25 @@ pub struct Engine {
     workers: Workers,
 }
 
-/// The part that all threads share.
+/// The part of the engine that all worker threads share.
 struct Core {
     engines: BootedEngines,
     heaps: HeapCache,
     /// The engine that makes new heaps.
     own_engine: Arc<BootedEngine>,
-    /// Ends every step when the engine is dropped.
+    /// The stop that ends every running step. It is set when the engine is dropped.
     closing: Stop,
     store_every_job: bool,
-    /// Locked by the thread that does idle work.
-    preparing: Mutex<()>,
+    /// Locked while a thread does idle work, so that only one thread does it at a time.
+    idle_work_lock: Mutex<()>,
 }
 
 impl Engine {
     pub fn start(settings: &Settings) -> Result<Self, StartError> {
-        Self::start_with(settings, GUEST)
+        Self::start_with(settings, BUILT_IN_GUEST)
     }
 
-    /// Starts with another guest than that of this build.
+    /// Starts an engine with `guest` instead of the guest of this build.
     pub fn start_with(settings: &Settings, guest: &[u8]) -> Result<Self, StartError> {
         let engines = BootedEngines::new(settings)?;
         let heaps = HeapCache::new(settings.memory_bytes, settings.live_guests);
@@ -100,27 +102,29 @@ impl Engine {
             own_engine,
             closing: Stop::default(),
             store_every_job: settings.store_every_job,
-            preparing: Mutex::default(),
+            idle_work_lock: Mutex::default(),
         });
         let idle_core = core.clone();
-        let workers = Workers::start(settings, Arc::new(move |worker| idle_core.prepare(worker)))?;
-        // Threads do idle work after a job. With this empty job, the spare guest is prepared before the first step.
+        let workers = Workers::start(settings, Arc::new(move |worker| idle_core.do_idle_work(worker)))?;
+        // A thread does idle work only after a job. This empty job starts the idle work, which prepares the spare guest
+        // before the first step.
         workers.submit(Box::new(|_| {})).map_err(|error| StartError::Io(std::io::Error::other(error)))?;
         Ok(Self { core, workers })
     }
 
-    /// Drops every loaded heap and every live guest. Heaps are absent until they are admitted again.
+    /// Drops every loaded heap and every live guest. A step on a dropped heap returns `Error::Absent` until the heap is
+    /// admitted again.
     pub fn forget(&self) {
         self.core.heaps.clear();
     }
 
-    /// Returns the whole memory of a heap. Tests search it for content that must not be there.
+    /// Returns the whole memory of a heap. Tests search the memory for content that must not be stored.
     #[doc(hidden)]
     pub async fn memory(&self, key: Digest) -> Result<Vec<u8>, Error> {
         self.on_worker(move |core, _| core.memory(key)).await
     }
 
-    /// Runs the work on a thread of the engine. The caller's thread does not block.
+    /// Runs `work` on a worker thread. The caller's thread does not block.
     async fn on_worker<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Core, &mut WorkerState) -> Result<T, Error> + Send + 'static,
@@ -128,7 +132,7 @@ impl Engine {
         let core = self.core.clone();
         let (answer, receiver) = oneshot::channel();
         self.workers.submit(Box::new(move |worker| {
-            // A caller that has given up while the job was queued needs no answer.
+            // If the caller stopped waiting while the job was queued, the work is skipped.
             if !answer.is_closed() {
                 let _ = answer.send(work(&core, worker));
             }
@@ -138,7 +142,7 @@ impl Engine {
 }
 
 impl Drop for Engine {
-    /// Ends the running steps. Dropping the workers then waits for the threads.
+    /// Ends the running steps. The drop of `workers` then waits for the threads.
     fn drop(&mut self) {
         self.core.closing.stop();
     }
@@ -155,7 +159,7 @@ impl Scripts for Engine {
     }
 
     fn to_javascript(&self, source: &str) -> Result<String, Thrown> {
-        crate::typescript::plain(source)
+        crate::typescript::to_javascript(source)
     }
 
     fn header(&self, object: &[u8]) -> Result<scripts::ObjectHeader, Error> {
@@ -190,11 +194,11 @@ impl Scripts for Engine {
     }
 
     async fn prepare(&self, key: Digest) -> Result<(), Error> {
-        self.on_worker(move |core, worker| core.ready(worker, key)).await
+        self.on_worker(move |core, worker| core.prepare_live_guest(worker, key)).await
     }
 
     async fn standalone_object(&self, key: Digest) -> Result<Vec<u8>, Error> {
-        self.on_worker(move |core, worker| core.whole(worker, key)).await
+        self.on_worker(move |core, worker| core.standalone_object(worker, key)).await
     }
 
     async fn globals(&self, key: Digest) -> Result<Vec<Global>, Error> {

@@ -1,5 +1,6 @@
-//! Runs one step: a guest on a heap receives the input, and leaves the next heap and an outcome.
-//! Invariant: whatever fails, the heap that the step started from is unchanged, and a guest that returned an error is
+//! Runs one step: gives the input to a guest on the heap, runs the script as far as possible, and returns the next heap
+//! and the outcome.
+//! Invariant: a step never changes the heap that it started from, even if it fails. A guest that returned an error is
 //! dropped.
 
 use std::collections::HashSet;
@@ -42,7 +43,7 @@ impl Core {
             store_every_job::run_all_jobs(self, worker, &engine, &step, &mut heap, &mut guest)?;
         }
         let outcome = input.advance(&mut guest).map_err(|failure| failure.into_error(&step.limits))?;
-        // A live guest must not hold the turn of a step that has ended.
+        // The live guest stays in the cache after this step, so the scheduler's handle of this step is removed from it.
         guest.set_turns(None);
         let console = guest.take_console();
         let mut captured = chain::capture(self, worker, &engine, &heap, &mut guest)?;
@@ -61,7 +62,7 @@ impl Core {
         self.heaps.put(next.clone());
         next.record_writes(matches!(step.input, Input::Settle { .. }), &worker.dirty_pages);
         // Each step compares every page that its guest ever wrote. A guest that has written more pages than an overlay
-        // may have is dropped, because mapping the heap anew costs less.
+        // may have is dropped, because a new guest costs less than these comparisons.
         if worker.dirty_pages.len() <= max_overlay_pages(next.image.pages()) {
             let charge = self.heaps.pool().charge(worker.dirty_pages.len() * PAGE_BYTES);
             worker.retired_guests.extend(self.heaps.put_guest(LiveGuest::new(guest, next, charge)));
@@ -81,10 +82,10 @@ impl Core {
     }
 }
 
-/// Why an input was not accepted, or did not lead to an outcome.
+/// The reason for which the guest did not accept an input or produced no valid outcome.
 enum StepFailure {
     Guest(GuestError),
-    /// The input settles a call that is not pending.
+    /// The input settles the call with this id, which is not pending.
     NoCall(u64),
 }
 
@@ -107,7 +108,7 @@ impl From<GuestError> for StepFailure {
 struct AppliedInput {
     /// The pending calls before the input.
     before: GuestCalls,
-    /// The calls that the input settled.
+    /// The ids of the calls that the input settled.
     settled: HashSet<u64>,
 }
 
@@ -129,20 +130,21 @@ impl AppliedInput {
         Ok(Self { before, settled })
     }
 
-    /// Runs the script as far as it goes, and checks its claims against the state before.
+    /// Runs the script until it waits or ends, and checks that its pending calls can follow from the calls before the
+    /// input.
     fn advance(&self, guest: &mut Guest) -> Result<Outcome, StepFailure> {
         let progress = guest.advance()?;
         let after = GuestCalls { calls: guest.pending_calls()?, last_id: guest.last_call_id()? };
         after.check_follows(&self.before, &self.settled)?;
         Ok(match progress {
             ScriptProgress::Waiting if after.calls.is_empty() => {
-                return Err(GuestError::Invalid("it waits, but has no pending call").into());
+                return Err(GuestError::Invalid("the script waits, but the guest reports no pending call").into());
             }
             ScriptProgress::Waiting => {
                 Outcome::Waiting { owed: after.calls.iter().map(GuestCall::to_host_call).collect::<Result<_, _>>()? }
             }
             _ if !after.calls.is_empty() => {
-                return Err(GuestError::Invalid("it has ended, but has pending calls").into());
+                return Err(GuestError::Invalid("the script has ended, but the guest reports pending calls").into());
             }
             ScriptProgress::Completed(completion) => Outcome::Completed(completion),
             ScriptProgress::Threw(thrown) => Outcome::Threw(thrown),
@@ -150,7 +152,7 @@ impl AppliedInput {
     }
 }
 
-/// The pending calls of a guest, as the guest claims.
+/// The pending calls that a guest reports. The guest is not trusted, so they are a claim.
 struct GuestCalls {
     calls: Vec<GuestCall>,
     /// The highest id that the guest has given to a call.
@@ -158,9 +160,9 @@ struct GuestCalls {
 }
 
 impl GuestCalls {
-    /// Checks that these calls can follow from those before: ids rise, new calls have new ids, and an old id still
-    /// belongs to the same call and was not settled. An image can contain code that we did not write. If it could give
-    /// an old id to another call, that call would receive the answer or the approval of the old one.
+    /// Checks that these calls can follow from the calls `before`: ids rise, new calls have new ids, and an old id
+    /// still belongs to the same call and was not settled. An imported heap can contain hostile code. If that code
+    /// could assign an old id to another call, the other call would receive the answer or the approval of the old call.
     fn check_follows(&self, before: &Self, settled: &HashSet<u64>) -> Result<(), GuestError> {
         let rising = self.calls.is_sorted_by(|call, next| call.id < next.id);
         let bounded = self.calls.iter().all(|call| call.id <= self.last_id) && self.last_id >= before.last_id;
@@ -169,7 +171,7 @@ impl GuestCalls {
         if rising && bounded && unchanged {
             Ok(())
         } else {
-            Err(GuestError::Invalid("a call has an id that belongs to another call"))
+            Err(GuestError::Invalid("the guest reports a call with the id of another call"))
         }
     }
 }

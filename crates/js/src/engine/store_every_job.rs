@@ -1,6 +1,6 @@
-//! Runs a step with the heap stored and loaded again after each job. Tests use it to show that a script cannot tell
-//! where it was parked.
-//! Invariant: the result equals that of an uninterrupted step. Only the time differs.
+//! Runs a step so that the heap is stored and loaded again after each job of the script. Tests use this to show that a
+//! script cannot notice where it was parked.
+//! Invariant: the result equals the result of an uninterrupted step.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -17,8 +17,8 @@ use super::guests::new_guest;
 use super::workers::WorkerState;
 use super::{Core, chain};
 
-/// Runs all jobs. Afterwards `heap` is the last heap that was stored, and `guest` is a new guest that ran one job on
-/// it.
+/// Runs all jobs of the step. Afterwards `heap` is the last heap that was stored, and `guest` is a new guest that ran
+/// one job on this heap.
 pub fn run_all_jobs(
     core: &Core,
     worker: &mut WorkerState,
@@ -33,7 +33,8 @@ pub fn run_all_jobs(
         let console = guest.take_console();
         *heap = store_and_load(core, worker, engine, heap, guest)?;
         let spent_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        // Each new guest has a deadline of its own, so the time that was spent is subtracted.
+        // The deadline of each new guest counts from its start, so the time that the step has already used is
+        // subtracted.
         let remaining = Limits { deadline_ms: step.limits.deadline_ms.saturating_sub(spent_ms), ..step.limits };
         *guest = new_guest(engine, heap, &remaining).map_err(to_port_error)?;
         guest.begin_step(&remaining, [&step.stop, &core.closing], &step.surroundings).map_err(to_port_error)?;
@@ -44,7 +45,7 @@ pub fn run_all_jobs(
     }
 }
 
-/// Returns the guest's heap as its object describes it, not as it was in memory.
+/// Captures the guest's heap as an object and returns the heap that is loaded from this object.
 fn store_and_load(
     core: &Core,
     worker: &mut WorkerState,

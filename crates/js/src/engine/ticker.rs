@@ -1,4 +1,5 @@
-//! A thread that increments Wasmtime's epoch while guests run, so that each of them checks its deadline regularly.
+//! The ticker: a thread that increments Wasmtime's epoch while guests run. At each new epoch a running guest checks its
+//! deadline.
 //! Invariant: while no guest runs, the thread sleeps and nothing wakes it.
 
 use std::io;
@@ -7,16 +8,16 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// The time between two ticks, and so the largest delay until a deadline is noticed.
-const TICK: Duration = Duration::from_millis(4);
-/// The number of ticks without a running guest after which the thread sleeps. It does not sleep at once, because waking
-/// it costs time in the next step.
-const IDLE_TICKS: u32 = 500;
+/// The time between two increments of the epoch. A guest notices its deadline at most this time too late.
+const TICK_INTERVAL: Duration = Duration::from_millis(4);
+/// The number of ticks without a running guest after which the thread sleeps. The thread does not sleep at once,
+/// because waking it costs time in the next step.
+const MAX_IDLE_TICKS: u32 = 500;
 
 pub struct Ticker(Arc<TickerState>);
 
 struct TickerState {
-    /// The number of [`TickGuard`]s.
+    /// The number of [`TickGuard`]s, which is the number of running guests.
     running_guests: AtomicUsize,
     asleep: Mutex<bool>,
     /// Notified when `asleep` becomes false.
@@ -25,7 +26,7 @@ struct TickerState {
     closed: AtomicBool,
 }
 
-/// Keeps the ticker running while a guest runs.
+/// A guard that a caller holds while a guest runs. The ticker does not sleep while a guard exists.
 pub struct TickGuard<'a>(&'a TickerState);
 
 impl Ticker {
@@ -41,10 +42,11 @@ impl Ticker {
         Ok(ticker)
     }
 
-    /// Keeps the ticker running until the guard is dropped.
+    /// Wakes the ticker, which then runs until the returned guard is dropped.
     pub fn keep_ticking(&self) -> TickGuard<'_> {
-        // The count must be incremented before `asleep` is read. The thread falls asleep only if the count is 0 under
-        // the lock, so either the thread sees this guest, or this call sees that the thread is asleep.
+        // `running_guests` must be incremented before `asleep` is read. The thread falls asleep only if
+        // `running_guests` is 0 under the lock. So either the thread sees this guest, or this call sees that the thread
+        // is asleep.
         self.0.running_guests.fetch_add(1, Ordering::SeqCst);
         let mut asleep = self.0.asleep.lock().unwrap_or_else(PoisonError::into_inner);
         if *asleep {
@@ -74,14 +76,14 @@ impl TickerState {
     fn tick(&self, engine: &wasmtime::Engine) {
         let mut idle_ticks = 0;
         while !self.closed.load(Ordering::SeqCst) {
-            thread::sleep(TICK);
+            thread::sleep(TICK_INTERVAL);
             if self.running_guests.load(Ordering::SeqCst) > 0 {
                 engine.increment_epoch();
                 idle_ticks = 0;
                 continue;
             }
             idle_ticks += 1;
-            if idle_ticks < IDLE_TICKS {
+            if idle_ticks < MAX_IDLE_TICKS {
                 continue;
             }
             let mut asleep = self.asleep.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,10 +1,10 @@
-//! The threads that run steps, and their bounded queue.
-//! Invariant: guests run on these threads only. Their stacks are so deep that endless recursion ends as a RangeError in
-//! the script and not as a stack overflow of the process.
+//! The worker threads that run the steps of scripts, and the bounded queue of steps that wait for a thread.
+//! Invariant: guests run on worker threads only. The stack of a worker thread is so large that endless recursion in a
+//! script ends as a RangeError in the script and not as a stack overflow of the process.
 //!
-//! The number of permanent threads is the number of processors. Steps that do not end could occupy all of them, so if a
-//! job has waited too long, a supervisor starts one more thread and the system shares the processors among all. Extra
-//! threads end when they are idle.
+//! The number of permanent threads is the number of processors. Steps that run for a long time could occupy all
+//! permanent threads. So a supervisor starts one more thread when a job has waited too long, and the operating system
+//! shares the processors among all threads. Extra threads end when they are idle.
 
 use std::collections::VecDeque;
 use std::io;
@@ -21,31 +21,32 @@ use crate::machine::Guest;
 use super::Settings;
 use super::boot::StartError;
 
-/// The stack of a thread, larger than the part that Wasmtime may use. It is address space; only pages that a guest
-/// touched use memory.
-const STACK_BYTES: usize = 72 << 20;
-/// How long a job waits before an extra thread is started for it. If callers submit no more steps than there are
-/// processors, a job waits this long only when other threads pause inside their steps (`Step::turns`).
+/// The stack size of a worker thread. It is larger than the part that Wasmtime may use. The stack is reserved address
+/// space: only the pages that a guest touched use memory.
+const THREAD_STACK_BYTES: usize = 72 << 20;
+/// The time that a job waits before the supervisor starts an extra thread. If callers submit no more steps than there
+/// are processors, a job waits for this time only when other threads pause inside their steps (`Step::turns`).
 const MAX_JOB_WAIT: Duration = Duration::from_millis(10);
-/// The time between two checks of the supervisor.
+/// The time between two checks of the job queue by the supervisor.
 const CHECK_INTERVAL: Duration = Duration::from_millis(5);
-/// The number of checks with an empty queue after which the supervisor sleeps.
-const QUIET_CHECKS: u32 = 400;
-/// How long a thread waits for another job before it does idle work.
+/// The supervisor sleeps after this number of consecutive checks that found an empty job queue.
+const MAX_QUIET_CHECKS: u32 = 400;
+/// The time that a worker thread waits for another job before it does idle work.
 const IDLE_WORK_DELAY: Duration = Duration::from_millis(1);
-/// The pages of retired guests that a thread holds until then.
-const MAX_RETIRED_PAGES: u32 = 8192;
-/// How long an extra thread waits for another job before it ends. A permanent thread repeats its idle work after this
-/// time.
-const LONG_WAIT: Duration = Duration::from_secs(2);
+/// A worker thread frees its retired guests at once if they have more than this number of pages. Otherwise it frees
+/// them when it is idle.
+const MAX_RETIRED_GUEST_PAGES: u32 = 8192;
+/// An extra thread ends after it has waited this time for another job. A permanent thread repeats its idle work after
+/// this time.
+const MAX_IDLE_WAIT: Duration = Duration::from_secs(2);
 
-/// The values that a thread reuses from job to job.
+/// The values that a worker thread reuses from job to job.
 pub struct WorkerState {
     pub codec: Codec,
-    /// The pages that the last guest wrote. A buffer.
+    /// A reused buffer for the numbers of the pages that the last guest wrote.
     pub dirty_pages: Vec<u32>,
-    /// Evicted guests. They are dropped some time after the answer, because freeing their memory takes as long as a
-    /// step.
+    /// Guests that the heap cache evicted. The thread drops them after the step was answered, because freeing the
+    /// memory of a guest takes as long as a step.
     pub retired_guests: Vec<Guest>,
 }
 
@@ -56,7 +57,7 @@ impl WorkerState {
 }
 
 type Job = Box<dyn FnOnce(&mut WorkerState) + Send>;
-/// The work of a thread while there are no jobs.
+/// The work that a worker thread does while no jobs wait.
 type IdleWork = Arc<dyn Fn(&mut WorkerState) + Send + Sync>;
 
 pub struct Workers {
@@ -66,9 +67,10 @@ pub struct Workers {
 
 struct ThreadPool {
     state: Mutex<PoolState>,
-    /// Notified when there are more jobs than free threads, and at the end. Only the supervisor waits for it.
+    /// Wakes the supervisor. It is notified when there are more jobs than free threads, and when the workers are
+    /// dropped.
     overloaded: Condvar,
-    /// The number of jobs that may wait. One more is refused.
+    /// The number of jobs that may wait. A further job is refused with [`Error::Busy`].
     max_queued_jobs: usize,
     /// The number of threads that never end.
     permanent_threads: usize,
@@ -81,17 +83,18 @@ struct ThreadPool {
 struct PoolState {
     /// The waiting jobs, each with the time when it was submitted.
     jobs: VecDeque<(Instant, Job)>,
-    /// The sleeping threads. The one that fell asleep last is at the end and is woken first, because its data may still
-    /// be in the caches of its processor.
+    /// The sleeping threads. The thread that fell asleep last is at the end of the list and is woken first, because its
+    /// data may still be in the caches of its processor.
     sleeping: Vec<Thread>,
     /// The number of threads that were woken and have not taken their job yet.
     woken: usize,
-    /// The number of all threads.
+    /// The number of worker threads, permanent and extra.
     threads: usize,
-    /// Whether the supervisor checks by itself. It then need not be woken, which would cost as much as a job.
+    /// Whether the supervisor is awake and checks the queue at intervals. An awake supervisor is not notified, because
+    /// a notification costs as much as a job.
     is_supervised: bool,
     handles: Vec<JoinHandle<()>>,
-    /// Whether the workers were dropped.
+    /// Whether the [`Workers`] were dropped. The threads then end.
     closed: bool,
 }
 
@@ -120,7 +123,8 @@ impl Workers {
             max_threads: settings.max_threads.max(permanent_threads),
             idle_work,
         });
-        // Made first, so that dropping it ends the threads if a later one cannot be started.
+        // This value is created before the threads. If a thread cannot be started, dropping this value ends the threads
+        // that were started before.
         let mut workers = Self { pool, supervisor: None };
         for _ in 0..permanent_threads {
             workers.pool.start_thread()?;
@@ -152,7 +156,7 @@ impl Workers {
 }
 
 impl Drop for Workers {
-    /// Waits for all threads.
+    /// Ends the supervisor and all worker threads, and waits until they have ended.
     fn drop(&mut self) {
         let sleeping = {
             let mut state = self.pool.state();
@@ -180,13 +184,14 @@ impl ThreadPool {
             let mut has_worked = false;
             while let Some(job) = pool.next_job(&mut worker, has_worked) {
                 has_worked = true;
-                // A panic affects one run only. Its answer is never sent, which its caller notices.
+                // A panic fails the run of this job only. The job drops its answer channel, so the caller receives an
+                // error.
                 if catch_unwind(AssertUnwindSafe(|| job(&mut worker))).is_err() {
-                    tracing::error!("a JavaScript step panicked");
+                    tracing::error!("a JavaScript step panicked, so its run fails");
                 }
                 let retired_pages = worker.retired_guests.iter().map(Guest::pages).sum::<u32>();
-                // With more jobs waiting there will be no idle time soon, so the memory is freed now.
-                if retired_pages > MAX_RETIRED_PAGES || !pool.state().jobs.is_empty() {
+                // While more jobs wait, the thread has no idle time soon, so it frees the memory of retired guests now.
+                if retired_pages > MAX_RETIRED_GUEST_PAGES || !pool.state().jobs.is_empty() {
                     worker.retired_guests.clear();
                 }
             }
@@ -198,14 +203,14 @@ impl ThreadPool {
         Ok(())
     }
 
-    /// Waits for the next job. `None` means that this thread must end. If no job comes for a moment, the thread does
-    /// its idle work. It does not do so at once, because the receiver of the last answer continues now, mostly on the
-    /// same processor.
+    /// Waits for the next job. `None` means that this thread must end. If no job arrives within `IDLE_WORK_DELAY`, the
+    /// thread does its idle work. The thread does not do idle work at once, because the receiver of the last answer now
+    /// continues, mostly on the same processor.
     fn next_job(&self, worker: &mut WorkerState, has_worked: bool) -> Option<Job> {
         let this_thread = thread::current();
-        // Whether the last wait was a long one.
+        // Whether the last wait lasted at least `MAX_IDLE_WAIT`.
         let mut waited_long = false;
-        // Whether the idle work was done since the last job. A new thread has none to do.
+        // Whether the idle work was done since the last job. A new thread has no idle work.
         let mut idle_work_done = !has_worked;
         let mut state = self.state();
         loop {
@@ -215,22 +220,23 @@ impl ThreadPool {
             if state.closed {
                 return None;
             }
-            // A thread that waited long has worked longer ago than all others in the list, so it is woken last.
+            // A thread that waited long ran its last job before all other threads in the list, so it is woken last.
             let position = if waited_long { 0 } else { state.sleeping.len() };
             state.sleeping.insert(position, this_thread.clone());
             let sleeps_since = Instant::now();
             drop(state);
-            // `park_timeout` may return without a reason. The loop then only looks once more.
-            thread::park_timeout(if idle_work_done { LONG_WAIT } else { IDLE_WORK_DELAY });
+            // `park_timeout` may return early without a reason. The loop then checks the queue once more.
+            thread::park_timeout(if idle_work_done { MAX_IDLE_WAIT } else { IDLE_WORK_DELAY });
             state = self.state();
-            // A thread that is not in the list any more was taken out of it by `take_sleeping` or at the end.
+            // If this thread is no longer in the list of sleeping threads, `take_sleeping` or the drop of `Workers` has
+            // removed it.
             let still_listed = state.sleeping.iter().position(|thread| thread.id() == this_thread.id());
             match still_listed {
                 Some(index) => drop(state.sleeping.remove(index)),
                 None => state.woken = state.woken.saturating_sub(1),
             }
             let waited = still_listed.map_or(Duration::ZERO, |_| sleeps_since.elapsed());
-            waited_long = waited >= LONG_WAIT;
+            waited_long = waited >= MAX_IDLE_WAIT;
             if waited_long && state.jobs.is_empty() && state.threads > self.permanent_threads {
                 state.threads -= 1;
                 return None;
@@ -248,18 +254,18 @@ impl ThreadPool {
     fn do_idle_work(&self, worker: &mut WorkerState) {
         worker.retired_guests.clear();
         if catch_unwind(AssertUnwindSafe(|| (self.idle_work)(worker))).is_err() {
-            tracing::error!("the idle work of a JavaScript thread panicked");
+            tracing::error!("a JavaScript worker thread panicked in its idle work; it goes on with the next step");
         }
         worker.retired_guests.clear();
     }
 
-    /// Starts an extra thread when a job has waited too long. Checks regularly while there is work, and sleeps while
-    /// there is none.
+    /// Starts an extra thread when a job has waited longer than `MAX_JOB_WAIT`. The supervisor checks at intervals
+    /// while jobs arrive, and sleeps while the queue stays empty.
     fn supervise(self: &Arc<Self>) {
-        let mut quiet_checks = QUIET_CHECKS;
+        let mut quiet_checks = MAX_QUIET_CHECKS;
         let mut state = self.state();
         while !state.closed {
-            if quiet_checks >= QUIET_CHECKS {
+            if quiet_checks >= MAX_QUIET_CHECKS {
                 state.is_supervised = false;
                 let may_sleep = |state: &mut PoolState| !state.closed && !state.is_overloaded();
                 state = self.overloaded.wait_while(state, may_sleep).unwrap_or_else(PoisonError::into_inner);
@@ -273,7 +279,7 @@ impl ThreadPool {
             if needs_thread && let Err(error) = self.start_thread() {
                 tracing::warn!(
                     error = &error as &dyn std::error::Error,
-                    "no thread could be started for a waiting JavaScript step"
+                    "no extra thread could be started, so a JavaScript step waits longer; raise the process's thread limit"
                 );
             }
             thread::sleep(CHECK_INTERVAL);
@@ -290,10 +296,12 @@ impl ThreadPool {
 pub fn on_a_deep_stack<T: Send>(work: impl FnOnce() -> Result<T, StartError> + Send) -> Result<T, StartError> {
     thread::scope(|scope| {
         let thread = deep_stack_thread().spawn_scoped(scope, work)?;
-        thread.join().unwrap_or_else(|_| Err(StartError::Io(io::Error::other("the engine panicked while it booted"))))
+        thread
+            .join()
+            .unwrap_or_else(|_| Err(StartError::Io(io::Error::other("the JavaScript engine panicked while it booted"))))
     })
 }
 
 fn deep_stack_thread() -> thread::Builder {
-    thread::Builder::new().name("javascript".to_owned()).stack_size(STACK_BYTES)
+    thread::Builder::new().name("javascript".to_owned()).stack_size(THREAD_STACK_BYTES)
 }

@@ -1,5 +1,6 @@
-//! The heap cache: recently used heaps and the guests that are alive on them, within a byte budget.
-//! Invariant: everything that is evicted can be loaded again. Nothing exists only here.
+//! The heap cache: recently used loaded heaps and live guests, within a byte budget. A live guest is a guest that stays
+//! instantiated after its step, so that the next step on its heap starts at once.
+//! Invariant: every evicted heap can be loaded again from its stored objects.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,19 +13,19 @@ use crate::machine::Guest;
 use super::loaded_heap::LoadedHeap;
 use super::page::{Charge, PagePool};
 
-/// A guest that was idle for this time may be moved to another heap.
-const REUSABLE_AFTER: Duration = Duration::from_millis(100);
+/// A live guest that was idle for this time may be moved to another heap.
+const MIN_IDLE_TIME_TO_MOVE: Duration = Duration::from_millis(100);
 
-/// The number of idle guests that are examined for one that fits. It bounds the time under the lock.
-const MAX_EXAMINED: usize = 64;
+/// The number of idle guests that a search examines. It bounds the time for which the search holds the lock.
+const MAX_EXAMINED_GUESTS: usize = 64;
 
 /// A guest whose memory equals a heap.
 pub struct LiveGuest {
     pub guest: Guest,
     pub heap: Arc<LoadedHeap>,
-    /// The time of the last step.
+    /// The end of the guest's last step.
     idle_since: Instant,
-    /// The pages that the guest has written, which it does not share with the heap's memory file.
+    /// Counts the pages that the guest has written. They are private copies of pages of the heap's memory file.
     _charge: Charge,
 }
 
@@ -46,7 +47,7 @@ pub struct HeapCache {
 struct Entries {
     heaps: LruMap<Arc<LoadedHeap>>,
     guests: LruMap<LiveGuest>,
-    /// The last use number that was given out. One counter for both maps, so that their oldest entries can be compared.
+    /// The last use number that was assigned. Both maps use one counter, so that their oldest entries can be compared.
     last_use: u64,
 }
 
@@ -65,7 +66,7 @@ impl HeapCache {
         entries.heaps.touch(use_number, key).cloned()
     }
 
-    /// Returns whether the heap, or a guest on it, is in memory.
+    /// Returns whether the heap or a live guest of the heap is in memory.
     pub fn has(&self, key: &Digest) -> bool {
         let entries = self.entries();
         entries.heaps.contains(key) || entries.guests.contains(key)
@@ -75,15 +76,15 @@ impl HeapCache {
         self.entries().guests.contains(key)
     }
 
-    /// Removes and returns a guest that is alive on this heap.
+    /// Removes and returns a live guest of this heap.
     pub fn take_guest(&self, key: &Digest) -> Option<LiveGuest> {
         self.entries().guests.take(key)
     }
 
-    /// Removes and returns a guest of another heap that can be moved to this heap: the spare guest on the base image,
-    /// else one that has been idle for long, else, if the cache is full, the one that has been idle longest. The guest
-    /// must share the memory file, since only its own pages are rewritten, and must not be larger than the heap, since
-    /// a memory never shrinks.
+    /// Removes and returns a live guest of another heap that can be moved to `heap`: the spare guest on the base image,
+    /// or the guest that has been idle longest, if it was idle for `MIN_IDLE_TIME_TO_MOVE` or the cache is full. The guest
+    /// must have the same memory file, because a move rewrites only the pages that the guest has written. The guest
+    /// must not be larger than the heap, because a WebAssembly memory never shrinks.
     pub fn take_reusable(&self, heap: &LoadedHeap, base: &LoadedHeap) -> Option<LiveGuest> {
         let fits = |live: &LiveGuest| live.heap.shares_file_with(heap) && live.guest.pages() <= heap.image.pages();
         let mut entries = self.entries();
@@ -91,7 +92,7 @@ impl HeapCache {
             return entries.guests.take(&base.key());
         }
         let is_full = entries.guests.len() >= self.max_guests;
-        entries.guests.take_oldest(|live| is_full || live.idle_since.elapsed() >= REUSABLE_AFTER, fits)
+        entries.guests.take_oldest(|live| is_full || live.idle_since.elapsed() >= MIN_IDLE_TIME_TO_MOVE, fits)
     }
 
     /// Returns whether no spare guest is ready on the base image.
@@ -105,15 +106,16 @@ impl HeapCache {
         let replaced = entries.heaps.take(&heap.key());
         entries.heaps.put(use_number, heap.key(), heap);
         self.evict_over_budget(entries);
-        // Freed after the lock was released, because freeing pages takes long.
+        // The replaced heap is dropped after the lock was released, because freeing its pages takes long.
         drop(replaced);
     }
 
-    /// Adds a guest and returns those that are evicted for it. The caller drops them when there is time; they are not
-    /// charged any more, or heaps would be evicted although enough memory is about to be freed.
+    /// Adds a live guest and returns the guests that were evicted for it. The caller drops the evicted guests when
+    /// there is time. Their memory is no longer charged; otherwise heaps would be evicted although enough memory is
+    /// about to be freed.
     ///
-    /// A heap may have several guests: sessions that reach the same heap each have one, since mapping and writing a new
-    /// guest for the others costs four times as much as a step.
+    /// A heap may have several live guests: sessions that reach the same heap have one each, because making a new guest
+    /// costs four times as much as a step.
     #[must_use]
     pub fn put_guest(&self, live: LiveGuest) -> Vec<Guest> {
         let mut entries = self.entries();
@@ -135,7 +137,8 @@ impl HeapCache {
 
     /// Evicts the least recently used heaps and guests until the charged bytes are within the budget.
     fn evict_over_budget(&self, mut entries: MutexGuard<'_, Entries>) {
-        // Entries share pages, so the amount that an eviction frees is known only after the entry was dropped.
+        // Entries share pages. So the number of freed bytes is known only after an entry was dropped, and the loop
+        // measures again.
         while self.pool.charged_bytes() > self.budget_bytes {
             let guest_is_older = entries.guests.oldest_use() < entries.heaps.oldest_use();
             if guest_is_older {
@@ -149,7 +152,7 @@ impl HeapCache {
     }
 
     fn entries(&self) -> MutexGuard<'_, Entries> {
-        // Each change is one call of a map, so the maps of a thread that panicked are usable.
+        // Each change under the lock is one call of a map, so the maps stay usable after a panic.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -161,7 +164,7 @@ impl Entries {
     }
 }
 
-/// Values by key, in the order of their last use. A key may have several values.
+/// A map that keeps its values in the order of their last use. A key may have several values.
 struct LruMap<T> {
     /// The values with their use numbers, the oldest first.
     by_key: HashMap<Digest, Vec<(u64, T)>>,
@@ -176,7 +179,7 @@ impl<T> Default for LruMap<T> {
 }
 
 impl<T> LruMap<T> {
-    /// Adds a value. `use_number` is larger than all earlier ones.
+    /// Adds a value. `use_number` must be larger than all earlier use numbers.
     fn put(&mut self, use_number: u64, key: Digest, value: T) {
         self.by_use.insert(use_number, key);
         self.by_key.entry(key).or_default().push((use_number, value));
@@ -200,7 +203,7 @@ impl<T> LruMap<T> {
         self.by_key.get(key)?.last().map(|(_, value)| value)
     }
 
-    /// Gives the most recently used value of a key a new use number.
+    /// Assigns a new use number to the most recently used value of a key, and returns the value.
     fn touch(&mut self, use_number: u64, key: &Digest) -> Option<&T> {
         let (old_use, value) = self.by_key.get_mut(key)?.last_mut()?;
         self.by_use.remove(old_use);
@@ -219,11 +222,11 @@ impl<T> LruMap<T> {
         self.remove(&key, index)
     }
 
-    /// Removes and returns the oldest value that is `old_enough` and `fits`. Newer values follow in the order, so the
-    /// search ends at the first value that is not old enough.
+    /// Removes and returns the least recently used value for which `old_enough` and `fits` return true. The search goes
+    /// from old to new, so it ends at the first value that is not old enough.
     fn take_oldest(&mut self, old_enough: impl Fn(&T) -> bool, fits: impl Fn(&T) -> bool) -> Option<T> {
         let mut fitting = None;
-        for (use_number, key) in self.by_use.iter().take(MAX_EXAMINED) {
+        for (use_number, key) in self.by_use.iter().take(MAX_EXAMINED_GUESTS) {
             let index = self.index_of(key, *use_number)?;
             let (_, value) = self.by_key.get(key)?.get(index)?;
             if !old_enough(value) {

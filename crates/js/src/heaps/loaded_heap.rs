@@ -1,7 +1,7 @@
-//! A heap in memory: its digests, a memory file that it shares with related heaps, and an overlay of pages that differ
-//! from the file.
-//! Invariant: the content of each page matches the image's digest of it. A page that is in neither overlay nor file is
-//! zero.
+//! A loaded heap: the digests of its pages, a memory file that related heaps share, and an overlay. The overlay is the
+//! list of the pages that differ from the memory file.
+//! Invariant: the content of each page matches its digest in the image. A page that is in neither the overlay nor the
+//! file is zero.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -14,71 +14,78 @@ use crate::machine::MemoryFile;
 
 use super::page::{Charge, HeapPage, PagePool};
 
-/// The largest number of objects that a reader needs for a heap.
+/// The largest number of objects in the chain from a heap to the base image. A reader of the heap needs all of them.
 pub const MAX_LINKS: u32 = 32;
-/// The number of consecutive objects of one weight that the next object gathers into the next weight.
-const GATHERED_OBJECTS: u32 = 3;
-/// A step that writes more pages than this does not count for the prediction of written pages.
+/// The number of consecutive objects of equal weight that the next object replaces. The weight is about the number of
+/// steps that an object covers.
+const OBJECTS_PER_GROUP: u32 = 3;
+/// A step that writes more pages than this number does not change the prediction of written pages ([`LikelyWrites`]).
 const MAX_LIKELY_PAGES: usize = 96;
-/// The number of steps of each kind that contribute to the prediction, so that it does not grow without end.
-const MAX_SAMPLES: u32 = 2;
+/// The number of steps of each kind that contribute to the prediction of written pages. Without this bound the
+/// prediction would grow with each step.
+const MAX_SAMPLES_PER_KIND: u32 = 2;
 
 /// An immutable heap in memory.
 pub struct LoadedHeap {
     pub image: Image,
     backing: Arc<Backing>,
-    /// The pages that differ from the memory file, in rising order. Each is copied when the heap is mapped into a
+    /// The pages that differ from the memory file, in rising order. Each page is copied when the heap is mapped into a
     /// guest.
     overlay: Vec<(u32, Arc<HeapPage>)>,
-    /// The heap that this heap's object is a difference to. `None` for the base image, and before the object is made.
+    /// The parent: this heap's object stores the difference to the parent. It is `None` for the base image, and until
+    /// the object is made.
     object_parent: Option<Arc<LoadedHeap>>,
-    /// The number of objects that a reader needs. The base image needs none.
+    /// The number of objects that a reader needs to load this heap. The base image needs no object.
     pub links: u32,
-    /// The approximate number of steps that this heap's object covers, as a power of four.
+    /// The approximate number of steps that this heap's object covers, rounded to a power of four.
     weight: u32,
-    /// The memory of the digests and of the overlay's list. Pages count themselves.
+    /// Counts the memory of the digests and of the overlay's list in the pool. Each overlay page has a charge of its
+    /// own.
     _charge: Charge,
 }
 
-/// The memory file of related heaps, and what their guests write.
+/// The memory file of related heaps, and the prediction of the pages that guests on this file write.
 struct Backing {
     file: MemoryFile,
     likely: Mutex<LikelyWrites>,
-    /// The memory of the pages that the file holds.
+    /// Counts the memory of the file's pages in the pool.
     _charge: Charge,
 }
 
-/// A prediction of the pages that a guest on this memory file writes. A guest that writes them at once saves a page
-/// fault for each.
+/// A prediction of the pages that a guest on this memory file writes. A new guest copies these pages before its step
+/// starts, which saves one page fault for each page.
 struct LikelyWrites {
-    /// In rising order. Taken over from the earlier file until the first sample is known.
+    /// The predicted pages, in rising order. Until the first sample is recorded, they are the prediction of the earlier
+    /// memory file.
     pages: Arc<[u32]>,
-    /// The number of samples of steps that start a script, and of steps that resume one. These two kinds write
-    /// different pages.
+    /// The number of recorded steps that started a script, and of recorded steps that resumed a script. The two kinds
+    /// write different pages.
     samples: [u32; 2],
-    /// Whether a trial run has recorded its pages.
+    /// Whether the pages of a trial run were recorded. A trial run executes a short script on a new guest, to learn
+    /// which pages scripts write.
     has_trial: bool,
 }
 
-/// The heap that the next object is a difference to.
+/// The heap that the next object is encoded against.
 pub struct ObjectParent {
     pub heap: Arc<LoadedHeap>,
-    /// The weight of the object that is made against `heap`.
+    /// The weight of the next object, if it is encoded against `heap`.
     pub weight: u32,
 }
 
 impl LoadedHeap {
-    /// Returns the heap that an engine boots with.
+    /// Returns the base image of an engine as a loaded heap.
     pub fn base(pool: &Arc<PagePool>, image: Image, memory: &[u8]) -> io::Result<Self> {
         let pages = (0..).zip(memory.chunks_exact(PAGE_BYTES)).filter(|(_, page)| *page != ZERO_PAGE);
         let backing = Arc::new(Backing::create(pool, memory.len(), pages, Arc::default())?);
-        // The digests of the base image are not counted: there is one of it, and it lives as long as the engine.
+        // The digests of the base image are not counted: an engine has one base image, and it lives as long as the
+        // engine.
         let _charge = pool.charge(0);
         Ok(Self { image, backing, overlay: Vec::new(), object_parent: None, links: 0, weight: 0, _charge })
     }
 
-    /// Returns the heap after these pages have changed; `changed` is in rising order. The object of the new heap is not
-    /// made yet.
+    /// Returns the heap that has the pages `changed` instead of the pages of `self`. `changed` is in rising order. The
+    /// new heap has no object yet.
     pub fn with_changes(&self, pool: &Arc<PagePool>, image: Image, changed: &[(u32, Arc<HeapPage>)]) -> Self {
         let mut overlay = Vec::with_capacity(self.overlay.len() + changed.len());
         let mut old = self.overlay.iter().peekable();
@@ -91,19 +98,19 @@ impl LoadedHeap {
         }
         overlay.extend(old.cloned());
         let list_bytes = overlay.len() * size_of::<(u32, Arc<HeapPage>)>();
-        let _charge = pool.charge(image.own_bytes(&self.image) + list_bytes);
+        let _charge = pool.charge(image.unshared_bytes(&self.image) + list_bytes);
         Self { image, backing: self.backing.clone(), overlay, object_parent: None, links: 0, weight: 0, _charge }
     }
 
-    /// Returns the heap that this memory file holds completely. `written_bytes` is the part of the file that uses
+    /// Returns the heap whose pages are all in `file`. `written_bytes` is the size of the part of the file that uses
     /// memory.
     pub(super) fn with_file(&self, pool: &Arc<PagePool>, image: Image, file: MemoryFile, written_bytes: usize) -> Self {
-        let _charge = pool.charge(image.own_bytes(&self.image));
+        let _charge = pool.charge(image.unshared_bytes(&self.image));
         let backing = Arc::new(Backing::new(file, self.likely_writes(), pool.charge(written_bytes)));
         Self { image, backing, overlay: Vec::new(), object_parent: None, links: 0, weight: 0, _charge }
     }
 
-    /// Moves the heap to a memory file of its own if its overlay is too large.
+    /// Copies the heap to a memory file of its own if its overlay has more than [`max_overlay_pages`].
     pub fn bound_overlay(&mut self, pool: &Arc<PagePool>) -> io::Result<()> {
         if self.overlay.len() <= max_overlay_pages(self.image.pages()) {
             return Ok(());
@@ -152,7 +159,7 @@ impl LoadedHeap {
         self.backing.likely().has_trial
     }
 
-    /// Records the pages that a trial run wrote. They are used only until a real step is known.
+    /// Records the pages that a trial run wrote. They are the prediction until the first step of a script is recorded.
     pub fn record_trial(&self, pages: &[u32]) {
         let mut likely = self.backing.likely();
         likely.has_trial = true;
@@ -161,11 +168,11 @@ impl LoadedHeap {
         }
     }
 
-    /// Records the pages that a step wrote; `resumes` says whether the step resumed a script that waited.
+    /// Records the pages that a step wrote. `resumes` is true if the step resumed a script that waited.
     pub fn record_writes(&self, resumes: bool, pages: &[u32]) {
         let mut likely = self.backing.likely();
         let kind = usize::from(resumes);
-        if likely.samples[kind] == MAX_SAMPLES || pages.len() > MAX_LIKELY_PAGES {
+        if likely.samples[kind] == MAX_SAMPLES_PER_KIND || pages.len() > MAX_LIKELY_PAGES {
             return;
         }
         // The first sample replaces the pages of the trial or of the earlier file.
@@ -191,24 +198,24 @@ impl LoadedHeap {
 }
 
 /// Returns the best parent for the object of the heap after `last`. Three consecutive objects of equal weight and the
-/// next one become one object of four times the weight, as digits carry in counting. Ten thousand steps then need about
-/// twenty links, and no step pays for all steps before it.
+/// next object become one object of four times the weight, as digits carry in counting. A chain of ten thousand steps
+/// then has about twenty objects, and the cost of a step does not grow with the number of steps before it.
 pub fn gathered_parent(last: &Arc<LoadedHeap>) -> ObjectParent {
     let mut heap = last.clone();
     let mut weight = 1;
     loop {
         let mut before_group = heap.clone();
         let mut count = 0;
-        while count < GATHERED_OBJECTS && before_group.weight == weight {
+        while count < OBJECTS_PER_GROUP && before_group.weight == weight {
             let Some(parent) = before_group.object_parent.clone() else { break };
             before_group = parent;
             count += 1;
         }
-        if count < GATHERED_OBJECTS {
+        if count < OBJECTS_PER_GROUP {
             return ObjectParent { heap, weight };
         }
         heap = before_group;
-        weight = weight.saturating_mul(GATHERED_OBJECTS + 1);
+        weight = weight.saturating_mul(OBJECTS_PER_GROUP + 1);
     }
 }
 
@@ -237,7 +244,8 @@ impl Backing {
     }
 
     fn likely(&self) -> MutexGuard<'_, LikelyWrites> {
-        // A wrong prediction costs time only, so the one of a thread that panicked is usable.
+        // A wrong prediction costs time only, so the prediction is usable even if a thread panicked while it held the
+        // lock.
         self.likely.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,6 +1,6 @@
 //! Builds a loaded heap from the verified pages of an object.
-//! Invariant: [`HeapLoader::finish`] is called only after the whole object was verified. A loader that is dropped
-//! leaves no heap.
+//! Invariant: [`HeapLoader::finish`] is called only after the whole object was verified. If a loader is dropped before
+//! that, no heap is created.
 
 use std::io;
 use std::ops::Range;
@@ -16,32 +16,34 @@ pub struct HeapLoader<'a> {
     /// The heap that the object is a difference to.
     parent: &'a LoadedHeap,
     pool: &'a Arc<PagePool>,
-    /// One page for all pages that became zero. A script that frees much memory leaves many of them.
+    /// The page that all pages of zeros share. A script that frees much memory leaves many pages of zeros.
     zero_page: Arc<HeapPage>,
     destination: Destination,
 }
 
-/// Where the changed pages are collected. Pages arrive from several threads, hence the locks.
+/// The place where the loader collects the changed pages. The locks are needed because pages arrive from several
+/// threads.
 enum Destination {
-    /// Becomes an overlay of the parent's memory file.
+    /// The changed pages with their numbers. They become an overlay of the parent's memory file.
     Overlay(Mutex<Vec<(u32, Arc<HeapPage>)>>),
-    /// A new memory file, for a heap whose overlay would be too large in any case. Pages are written to it as they
-    /// arrive, without a copy in between, because most of the cost of a large heap is the first write to new memory.
+    /// A new memory file, for a heap whose overlay would be too large. Each page is written to the file when it
+    /// arrives, without a copy in between, because the first write to new memory is most of the cost of a large heap.
     File(MemoryFileWriter, Mutex<WrittenPages>),
 }
 
 /// The progress of a [`Destination::File`].
 #[derive(Default)]
 struct WrittenPages {
-    /// The pages that arrived, also those that are zero. The file needs all other pages from the parent.
+    /// The ranges of pages that arrived, including pages of zeros. All other pages of the file are copied from the
+    /// parent.
     runs: Vec<Range<u32>>,
-    /// The bytes that were written. Pages of zeros use no memory in the file.
+    /// The number of bytes that were written to the file. Pages of zeros are not written and use no memory.
     bytes: usize,
-    /// The first error, reported by `finish`, because the codec's callback cannot fail.
+    /// The first error of a write. `finish` returns it, because the codec's callback has no result.
     error: Option<io::Error>,
 }
 
-/// Whether guests will run on the heap, or it is only needed to load its descendants.
+/// The purpose of loading a heap: guests will run on a `Target`; an `Ancestor` is only needed to load its descendants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoadAs {
     Target,
@@ -55,8 +57,8 @@ impl<'a> HeapLoader<'a> {
         object: &ParsedObject<'_>,
         load_as: LoadAs,
     ) -> io::Result<Self> {
-        // A memory file for each link of a chain would hold the whole heap once for each link, for as long as the last
-        // heap lives.
+        // An ancestor gets no memory file. Otherwise each object of the chain would keep a copy of the whole heap in
+        // memory until the last heap is dropped.
         let may_have_file = load_as == LoadAs::Target || parent.image.is_base();
         let destination = if may_have_file && object.changed_count() > max_overlay_pages(object.pages) {
             Destination::File(MemoryFileWriter::new(object.memory_bytes as usize)?, Mutex::default())
@@ -66,7 +68,7 @@ impl<'a> HeapLoader<'a> {
         Ok(Self { parent, pool, zero_page: HeapPage::copy_of(pool, &ZERO_PAGE), destination })
     }
 
-    /// Adds consecutive pages. It may be called from any thread and in any order.
+    /// Adds consecutive pages that begin at page `first`. It may be called from any thread and in any order.
     pub fn add_pages(&self, first: u32, pages: &[u8]) {
         let (pages, _) = pages.as_chunks::<PAGE_BYTES>();
         match &self.destination {
@@ -98,7 +100,7 @@ impl<'a> HeapLoader<'a> {
         }
     }
 
-    /// Returns the heap, whose digests are `image`.
+    /// Returns the loaded heap. `image` holds the digests of its pages.
     pub fn finish(self, image: Image) -> io::Result<LoadedHeap> {
         let (file, progress) = match self.destination {
             Destination::Overlay(overlay) => {
@@ -123,6 +125,6 @@ impl<'a> HeapLoader<'a> {
 }
 
 fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Each change under the lock is complete or did not happen, so the value of a thread that panicked is usable.
+    // A panic cannot leave a change under the lock half done, so the value stays usable after a panic.
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,6 @@
-//! Heaps in memory: a loaded heap, loading from objects, and the cache of heaps and live guests.
+//! Heaps in memory: the loaded heap, the loader that builds one from its object, and the cache of loaded heaps and live
+//! guests. An object is the stored form of a heap: the difference to a parent heap. A live guest is a guest that stays
+//! instantiated between two steps.
 //! Invariant: a loaded heap never changes. Heaps that descend from each other share the pages that are equal in both.
 
 mod heap_cache;

@@ -1,5 +1,5 @@
 //! The pages of loaded heaps, and the pool that counts the memory of all heaps and reuses freed pages.
-//! Invariant: a reused page is overwritten completely before it can be read, so no heap sees content of another one.
+//! Invariant: a reused page is overwritten completely before it can be read, so no heap contains bytes of another heap.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,17 +9,17 @@ use crate::image::{PAGE_BYTES, ZERO_PAGE};
 
 type PageBuffer = Box<[u8; PAGE_BYTES]>;
 
-/// The number of freed pages that are kept for the next heap. Memory that was returned to the allocator is new when it
-/// is allocated again, and the first write to a new page costs four times as much as copying a page.
+/// The number of freed pages that the pool keeps for the next heap. A page that was returned to the allocator is new
+/// memory when it is allocated again, and the first write to new memory costs four times as much as copying a page.
 const MAX_FREE_PAGES: usize = 256;
 
-/// The number of free pages that are prepared while a thread is idle.
+/// The number of free pages that an idle thread prepares for the next steps.
 const PREPARED_PAGES: usize = 64;
 
 /// Counts the bytes of all heaps of an engine, and keeps freed pages for reuse.
 #[derive(Default)]
 pub struct PagePool {
-    /// The bytes of all charges that are alive. The heap cache compares them with its budget.
+    /// The sum of the bytes of all [`Charge`]s that are not dropped. The heap cache compares the sum with its budget.
     charged_bytes: AtomicUsize,
     /// Pages that no heap uses. They are not charged.
     free_pages: Mutex<Vec<PageBuffer>>,
@@ -30,13 +30,13 @@ impl PagePool {
         self.charged_bytes.load(Ordering::Relaxed)
     }
 
-    /// Counts these bytes until the charge is dropped.
+    /// Counts `bytes` as used memory until the returned charge is dropped.
     pub fn charge(self: &Arc<Self>, bytes: usize) -> Charge {
         self.charged_bytes.fetch_add(bytes, Ordering::Relaxed);
         Charge { pool: self.clone(), bytes }
     }
 
-    /// Allocates free pages for the next steps, so that those need no new memory.
+    /// Allocates free pages in advance, so that the next steps need no new memory.
     pub fn prepare_pages(&self) {
         let missing = PREPARED_PAGES.saturating_sub(self.free_pages().len());
         (0..missing).for_each(|_| self.recycle(Box::new(ZERO_PAGE)));
@@ -50,7 +50,8 @@ impl PagePool {
     }
 
     fn free_pages(&self) -> MutexGuard<'_, Vec<PageBuffer>> {
-        // A push or a pop is complete or did not happen, so the list of a thread that panicked is usable.
+        // The lock covers one push or pop, which a panic cannot leave half done, so the list stays usable after a
+        // panic.
         self.free_pages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -62,7 +63,7 @@ impl fmt::Debug for PagePool {
     }
 }
 
-/// Bytes that a pool counts for as long as this value lives.
+/// A number of bytes that the pool counts as used until this value is dropped.
 #[derive(Debug)]
 pub struct Charge {
     pool: Arc<PagePool>,
@@ -77,13 +78,13 @@ impl Drop for Charge {
 
 /// An immutable page that heaps share.
 pub struct HeapPage {
-    /// `None` only while the page is dropped.
+    /// The bytes of the page. It is `None` only during `drop`, which returns the buffer to the pool.
     content: Option<PageBuffer>,
     charge: Charge,
 }
 
 impl HeapPage {
-    /// Copies this content. If it is shorter than a page, the rest of the page is zero.
+    /// Returns a page with a copy of `content`. If `content` is shorter than a page, the remaining bytes are zero.
     pub fn copy_of(pool: &Arc<PagePool>, content: &[u8]) -> Arc<Self> {
         let reused = pool.free_pages().pop();
         let mut page = reused.unwrap_or_else(|| Box::new(ZERO_PAGE));

@@ -1,7 +1,7 @@
-//! Encodes and decodes objects: packs the differences between two images, and unpacks and verifies them.
-//! Invariant: nothing is unpacked before the listed digests match the key, and no page is handed out before it matches
-//! its digest, so every page that is handed out belongs to the requested heap. The object's own page list bounds the
-//! memory that is used.
+//! The type `Codec`: encodes the difference of two heaps as an object, and decodes and verifies objects.
+//! Invariant: pages are unpacked only after the listed digests match the key, and a page is passed to the caller only
+//! after its content matches its digest. So every page that a caller receives belongs to the requested heap. The list
+//! of changed pages bounds the memory that decoding uses.
 
 use std::sync::mpsc;
 use std::thread;
@@ -15,19 +15,20 @@ use super::page_diff::{PageBytes, append_difference, read_difference, xor};
 use super::payload::HeapPayload;
 use super::{Damage, Error, Image, PAGE_BYTES, ParsedObject, ZERO_PAGE};
 
-/// The compression level. Equal words are removed before compression, so a higher level finds nothing more.
-const LEVEL: i32 = 1;
-/// The window of `LEVEL`. A frame that asks for a larger window, and so for more memory, is refused.
-const WINDOW_LOG: u32 = 20;
+/// The compression level of zstd. Equal words are removed before compression, so a higher level would not save bytes.
+const COMPRESSION_LEVEL: i32 = 1;
+/// The zstd window of `COMPRESSION_LEVEL`, as a power of two. A frame with a larger window is refused, because it would
+/// use more memory.
+const MAX_WINDOW_LOG: u32 = 20;
 
-/// An object with this number of changed pages is decoded on two threads.
+/// An object with at least this number of changed pages is decoded on two threads.
 const PARALLEL_MIN_PAGES: usize = 512;
-/// The number of pages that are handed to the other thread together.
-const BATCH_PAGES: usize = 16;
-/// The largest number of batches that wait for the other thread.
+/// The number of pages in a batch that one thread unpacks and the other thread verifies.
+const PAGES_PER_BATCH: usize = 16;
+/// The largest number of batches that wait for the verifying thread.
 const MAX_QUEUED_BATCHES: usize = 16;
 
-/// A page that may have changed. `old` is a page of zeros if the parent's memory ends before it.
+/// A page that may have changed. `old` is a page of zeros if the parent's memory does not have this page.
 #[derive(Debug, Clone, Copy)]
 pub struct PageChange<'a> {
     pub page: u32,
@@ -35,24 +36,25 @@ pub struct PageChange<'a> {
     pub new: &'a [u8],
 }
 
-/// Compressor and decompressor. They are reused, because creating their tables costs more than a small object.
+/// A zstd compressor and decompressor for objects. They are reused, because creating their tables takes longer than
+/// encoding a small object.
 pub struct Codec {
     compressor: zstd::bulk::Compressor<'static>,
     decoder: Decoder<'static>,
-    /// The differences that the next object will hold, before compression. A field so that its memory is reused.
+    /// A reused buffer with the page differences of the next object, before compression.
     differences: Vec<u8>,
 }
 
 impl Codec {
     pub fn new() -> Result<Self, Error> {
-        let compressor = zstd::bulk::Compressor::new(LEVEL).map_err(|_| Error::Compress)?;
+        let compressor = zstd::bulk::Compressor::new(COMPRESSION_LEVEL).map_err(|_| Error::Compress)?;
         let mut decoder = Decoder::new().map_err(|_| Error::Compress)?;
-        decoder.set_parameter(DParameter::WindowLogMax(WINDOW_LOG)).map_err(|_| Error::Compress)?;
+        decoder.set_parameter(DParameter::WindowLogMax(MAX_WINDOW_LOG)).map_err(|_| Error::Compress)?;
         Ok(Self { compressor, decoder, differences: Vec::new() })
     }
 
-    /// Encodes `next` as a difference to `parent`. The changes may have any order and may contain pages that did not
-    /// change.
+    /// Encodes the heap `next` as an object, which is a difference to `parent`. `changes` may have any order and may
+    /// contain pages that did not change.
     pub fn encode(&mut self, parent: &Image, next: &Image, changes: &[PageChange<'_>]) -> Result<Vec<u8>, Error> {
         let key = next.key();
         if key == parent.key() {
@@ -81,9 +83,9 @@ impl Codec {
         Ok(object)
     }
 
-    /// Returns the image of an object. `accept` receives the changed pages, verified and in any order: the number of
-    /// the first page, and the content of that page and those after it. After an error the caller must discard
-    /// everything that it accepted.
+    /// Returns the image of an object's heap. `accept` receives the verified changed pages in any order: the number of
+    /// a first page, and the content of consecutive pages from there. After an error the caller must discard all pages
+    /// that `accept` received.
     pub fn decode<'p>(
         &mut self,
         object: &ParsedObject<'_>,
@@ -97,11 +99,11 @@ impl Codec {
                 xor(difference, parent_page(page));
             }
         };
-        // Without a second thread, the small path decodes large objects as well.
+        // If no second thread can be started, a large object is decoded on this thread like a small one.
         if changed.len() >= PARALLEL_MIN_PAGES && self.decode_on_two_threads(object, &changed, restore, accept)? {
             return Ok(image);
         }
-        self.differences(object, changed.len(), |index, difference| {
+        self.unpack_differences(object, changed.len(), |index, difference| {
             let (page, _) = changed[index];
             restore(page, difference);
             verify(object, &changed[index..=index], difference)?;
@@ -111,9 +113,9 @@ impl Codec {
         Ok(image)
     }
 
-    /// Unpacks on this thread, and verifies and hands out on another one, because a run waits for the heap. Returns
-    /// false if no thread could be started. Hashing takes twice as long as unpacking, so this thread verifies a batch
-    /// itself when the queue is full.
+    /// Unpacks on this thread, and verifies and accepts on another thread, because a run waits for the heap. Returns
+    /// false if the other thread could not be started. Verifying takes twice as long as unpacking, so this thread
+    /// verifies a batch itself when the queue is full.
     fn decode_on_two_threads(
         &mut self,
         object: &ParsedObject<'_>,
@@ -139,48 +141,49 @@ impl Codec {
             let verifier = verifier.spawn_scoped(scope, move || {
                 for (first_index, batch) in batches {
                     verify_and_accept(first_index, &batch)?;
-                    // Buffers are reused, because the first write to new memory costs as much as unpacking into it.
+                    // Buffers are reused, because the first write to new memory takes as long as unpacking.
                     let _ = return_buffer.send(batch);
                 }
                 Ok(())
             });
             let Ok(verifier) = verifier else { return Ok(false) };
-            let mut batch = Vec::with_capacity(BATCH_PAGES * PAGE_BYTES);
-            let unpacked = self.differences(object, changed.len(), |index, difference| {
+            let mut batch = Vec::with_capacity(PAGES_PER_BATCH * PAGE_BYTES);
+            let unpacked = self.unpack_differences(object, changed.len(), |index, difference| {
                 restore(changed[index].0, difference);
                 batch.extend_from_slice(difference);
-                if batch.len() < BATCH_PAGES * PAGE_BYTES && index + 1 < changed.len() {
+                if batch.len() < PAGES_PER_BATCH * PAGE_BYTES && index + 1 < changed.len() {
                     return Ok(());
                 }
                 let first_index = index + 1 - batch.len() / PAGE_BYTES;
                 match send_batch.try_send((first_index, std::mem::take(&mut batch))) {
                     Ok(()) => {
-                        let new_buffer = || Vec::with_capacity(BATCH_PAGES * PAGE_BYTES);
+                        let new_buffer = || Vec::with_capacity(PAGES_PER_BATCH * PAGE_BYTES);
                         batch = free_buffers.try_recv().unwrap_or_else(|_| new_buffer());
                     }
                     Err(mpsc::TrySendError::Full((_, unsent))) => {
                         verify_and_accept(first_index, &unsent)?;
                         batch = unsent;
                     }
-                    // The other thread ended because a page was wrong. Its error is returned below.
+                    // The other thread ended because a page did not match its digest. The join below returns its error.
                     Err(mpsc::TrySendError::Disconnected((_, unsent))) => batch = unsent,
                 }
                 batch.clear();
                 Ok(())
             });
-            // The other thread ends when the last sender is gone.
+            // The other thread ends when the last sender is dropped.
             drop(send_batch);
             verifier.join().unwrap_or(Err(Error::Compress))?;
             unpacked.map(|()| true)
         })
     }
 
-    /// Turns the parent's memory into the heap's memory. After an error the content of `memory` is unusable.
+    /// Changes `memory` from the parent's memory to the memory of the heap `key`. After an error the content of
+    /// `memory` is unusable.
     pub fn apply(&mut self, key: Digest, object: &[u8], parent: &Image, memory: &mut Vec<u8>) -> Result<Image, Error> {
         let object = ParsedObject::parse_as(key, object)?;
         memory.resize(object.memory_bytes as usize, 0);
         let (image, changed) = object.image(parent)?;
-        self.differences(&object, changed.len(), |index, difference| {
+        self.unpack_differences(&object, changed.len(), |index, difference| {
             let (page, digest) = changed[index];
             let at = page as usize * PAGE_BYTES;
             let matches = memory.get_mut(at..at + PAGE_BYTES).is_some_and(|content| {
@@ -192,9 +195,9 @@ impl Codec {
         Ok(image)
     }
 
-    /// Unpacks the differences one after the other. The packed bytes must hold exactly `count` of them and nothing
-    /// else.
-    pub(super) fn differences(
+    /// Unpacks the page differences of an object and passes each with its index to `each`. The packed bytes must
+    /// contain exactly `count` differences.
+    pub(super) fn unpack_differences(
         &mut self,
         object: &ParsedObject<'_>,
         count: usize,
@@ -218,13 +221,13 @@ impl Codec {
         stream.expect_end().map_err(|BadFrame| bad_packing())
     }
 
-    /// Replaces the collected differences by these pages, each of which is a difference already.
+    /// Replaces the content of the difference buffer. Each of `pages` is the XOR of an old and a new page.
     pub(super) fn collect_differences<'p>(&mut self, pages: impl Iterator<Item = &'p PageBytes>) {
         self.differences.clear();
         pages.for_each(|difference| append_difference(&mut self.differences, &ZERO_PAGE, difference));
     }
 
-    /// Compresses the collected differences and appends them to an object.
+    /// Compresses the difference buffer and appends the result to an object.
     pub(super) fn append_packed(&mut self, object: &mut Vec<u8>) -> Result<(), Error> {
         if self.differences.is_empty() {
             return Ok(());
@@ -235,7 +238,7 @@ impl Codec {
     }
 }
 
-/// Checks the content of these pages, one after the other, against their digests.
+/// Checks that the content of each changed page matches its digest. `pages` contains the pages one after the other.
 fn verify(object: &ParsedObject<'_>, changed: &[ChangedPage], pages: &[u8]) -> Result<(), Error> {
     for ((page, digest), content) in changed.iter().zip(pages.chunks_exact(PAGE_BYTES)) {
         object.ensure(digest_of(content) == *digest, Damage::Page(*page))?;
@@ -247,11 +250,11 @@ fn verify(object: &ParsedObject<'_>, changed: &[ChangedPage], pages: &[u8]) -> R
 struct ZstdFrame<'d, 'i> {
     decoder: &'d mut Decoder<'static>,
     input: InBuffer<'i>,
-    /// Whether the decoder has reported the end of the frame.
+    /// Whether the decoder has reached the end of the frame.
     ended: bool,
 }
 
-/// The bytes are not one valid frame of the expected length.
+/// The error of [`ZstdFrame`]: the packed bytes are not one valid zstd frame of the expected length.
 struct BadFrame;
 
 impl ZstdFrame<'_, '_> {
@@ -262,7 +265,7 @@ impl ZstdFrame<'_, '_> {
             let before = (self.input.pos(), output.pos());
             let remaining = if self.ended { None } else { self.decoder.run(&mut self.input, &mut output).ok() };
             self.ended = remaining.ok_or(BadFrame)? == 0;
-            // Without progress the frame is cut off, and the loop would never end.
+            // If the decoder made no progress, the frame is cut off. Without this check the loop would never end.
             if !self.ended && before == (self.input.pos(), output.pos()) {
                 return Err(BadFrame);
             }
@@ -270,7 +273,7 @@ impl ZstdFrame<'_, '_> {
         Ok(())
     }
 
-    /// Reads the end of the frame. More content, a second frame or any other byte is an error.
+    /// Checks that the frame ends here. Further content, a second frame or any other byte is an error.
     fn expect_end(mut self) -> Result<(), BadFrame> {
         let mut excess = [0; 1];
         while !self.ended {

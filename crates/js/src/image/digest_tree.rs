@@ -1,5 +1,6 @@
-//! The digests of one heap: of its pages, of groups of 64 pages, and their root.
-//! Invariant: an image depends only on the engine and the memory, so equal memories have equal keys.
+//! The type `Image`: the digests of a heap's pages, of its groups of 64 pages, and the root, which is the digest of the
+//! group digests.
+//! Invariant: an image depends only on the engine and the memory, so equal memories of one engine have equal keys.
 
 use std::sync::Arc;
 
@@ -9,24 +10,24 @@ use sha2::{Digest as _, Sha256};
 use super::payload::{HeapPayload, PageDigest, check_page_count, memory_bytes, pages_of};
 use super::{Error, PAGE_BYTES, ZERO_PAGE};
 
-/// The number of pages of a group. A changed page costs the digest of its group and of all group digests.
-const GROUP_PAGES: usize = 64;
+/// The number of pages in a group. If a page changes, the digest of its group and the root are computed again.
+const PAGES_PER_GROUP: usize = 64;
 
-/// The digest that stands for a page of zeros, so that untouched pages need no hashing. No page is known to have this
-/// SHA-256.
-const ZERO_DIGEST: PageDigest = [0; 32];
+/// The digest of a page of zeros. It is a fixed value, so that pages that were never written need no hashing. No page
+/// is known whose SHA-256 is this value.
+const ZERO_PAGE_DIGEST: PageDigest = [0; 32];
 
-/// The digests of a heap and its key.
+/// The key of a heap and the digests that the key is computed from.
 #[derive(Debug, Clone)]
 pub struct Image {
-    /// The engine that made the heap.
+    /// The name of the engine that made the heap.
     engine: Digest,
-    /// Whether this is the image that the engine booted with, at which every chain of objects ends.
-    base: bool,
+    /// Whether this is the engine's base image, at which every chain of objects ends.
+    is_base: bool,
     /// The memory size in pages.
     pages: u32,
-    /// The groups, shared with the images of ancestors, so that the next image needs memory only for the groups that
-    /// changed.
+    /// The groups of pages. Images of ancestors share unchanged groups, so an image needs new memory only for the
+    /// groups that changed.
     groups: Vec<Arc<PageGroup>>,
     /// The SHA-256 of all group digests.
     root: [u8; 32],
@@ -35,29 +36,29 @@ pub struct Image {
 
 #[derive(Debug, Clone)]
 struct PageGroup {
-    pages: [PageDigest; GROUP_PAGES],
-    /// The SHA-256 of the page digests that exist: the last group of a memory may be partial.
+    pages: [PageDigest; PAGES_PER_GROUP],
+    /// The SHA-256 of the digests of the pages that exist. The last group of a memory may have fewer pages.
     digest: [u8; 32],
 }
 
 impl Image {
-    /// Returns the image that an engine boots with.
+    /// Returns the base image of an engine, which has this memory after the boot.
     pub fn base(engine: Digest, memory: &[u8]) -> Result<Self, Error> {
         let pages = pages_of(memory)?;
         let empty = Self {
             engine,
-            base: true,
+            is_base: true,
             pages: 0,
             groups: Vec::new(),
-            root: ZERO_DIGEST,
-            key: Digest::from_bytes(ZERO_DIGEST),
+            root: ZERO_PAGE_DIGEST,
+            key: Digest::from_bytes(ZERO_PAGE_DIGEST),
         };
         let digests = memory.chunks_exact(PAGE_BYTES).zip(0..).map(|(page, at)| (at, digest_of(page)));
         empty.with_digests(digests, pages)
     }
 
-    /// Returns the image after these pages were written and the memory has grown to `pages`. New pages that are not
-    /// listed are zero.
+    /// Returns the image of a heap that has the pages `changes` instead of the pages of `self`, and `pages` pages in
+    /// total. Each change is a page number and the whole page. New pages that are not in `changes` are zero.
     pub fn with_changes<'a>(
         &self,
         changes: impl IntoIterator<Item = (u32, &'a [u8])>,
@@ -72,8 +73,8 @@ impl Image {
             digests.push((at, digest_of(page)));
         }
         let next = self.with_digests(digests, pages)?;
-        // A step that changes nothing stays on the base image. Any change leaves it.
-        Ok(Self { base: self.base && next.key == self.key, ..next })
+        // If a step on the base image changes no page, its image is still the base image.
+        Ok(Self { is_base: self.is_base && next.key == self.key, ..next })
     }
 
     pub(super) fn with_digests(
@@ -85,40 +86,40 @@ impl Image {
             return Err(Error::MemorySize(memory_bytes(pages)));
         }
         let mut groups = self.groups.clone();
-        let mut touched: Vec<usize> = Vec::new();
+        let mut changed_groups: Vec<usize> = Vec::new();
         if pages > self.pages {
-            let count = (pages as usize).div_ceil(GROUP_PAGES);
-            // The last group may have been partial, and the new last group may be partial: both digests cover other
-            // pages now.
-            touched.extend(groups.len().checked_sub(1));
-            let zero_pages = [ZERO_DIGEST; GROUP_PAGES];
+            let count = (pages as usize).div_ceil(PAGES_PER_GROUP);
+            // The old last group may have been partial, and the new last group may be partial. Their digests now cover
+            // other pages, so both are computed again.
+            changed_groups.extend(groups.len().checked_sub(1));
+            let zero_pages = [ZERO_PAGE_DIGEST; PAGES_PER_GROUP];
             groups.resize(count, Arc::new(PageGroup { pages: zero_pages, digest: group_digest(&zero_pages) }));
-            touched.push(count - 1);
+            changed_groups.push(count - 1);
         }
         for (at, digest) in digests {
-            let group_index = at as usize / GROUP_PAGES;
+            let group_index = at as usize / PAGES_PER_GROUP;
             let group = groups.get_mut(group_index).filter(|_| at < pages).ok_or(Error::NoPage(at))?;
-            Arc::make_mut(group).pages[at as usize % GROUP_PAGES] = digest;
-            if touched.last() != Some(&group_index) {
-                touched.push(group_index);
+            Arc::make_mut(group).pages[at as usize % PAGES_PER_GROUP] = digest;
+            if changed_groups.last() != Some(&group_index) {
+                changed_groups.push(group_index);
             }
         }
-        touched.sort_unstable();
-        touched.dedup();
-        for group_index in touched {
+        changed_groups.sort_unstable();
+        changed_groups.dedup();
+        for group_index in changed_groups {
             let group = Arc::make_mut(&mut groups[group_index]);
-            let existing_pages = GROUP_PAGES.min(pages as usize - group_index * GROUP_PAGES);
+            let existing_pages = PAGES_PER_GROUP.min(pages as usize - group_index * PAGES_PER_GROUP);
             group.digest = group_digest(&group.pages[..existing_pages]);
         }
         let mut hash = Sha256::new();
         groups.iter().for_each(|group| hash.update(group.digest));
         let root = hash.finalize().into();
         let key = HeapPayload { engine: self.engine, pages, root }.key();
-        Ok(Self { engine: self.engine, base: self.base, pages, groups, root, key })
+        Ok(Self { engine: self.engine, is_base: self.is_base, pages, groups, root, key })
     }
 
-    /// Returns the bytes that this image needs in addition to those that it shares with `other`.
-    pub fn own_bytes(&self, other: &Image) -> usize {
+    /// Returns the memory in bytes that this image does not share with `other`.
+    pub fn unshared_bytes(&self, other: &Image) -> usize {
         let is_shared =
             |at: usize, group: &Arc<PageGroup>| other.groups.get(at).is_some_and(|other| Arc::ptr_eq(group, other));
         let own_groups = self.groups.iter().enumerate().filter(|(at, group)| !is_shared(*at, group)).count();
@@ -134,7 +135,7 @@ impl Image {
     }
 
     pub fn is_base(&self) -> bool {
-        self.base
+        self.is_base
     }
 
     pub fn pages(&self) -> u32 {
@@ -145,8 +146,8 @@ impl Image {
         memory_bytes(self.pages)
     }
 
-    /// Returns the pages of `next` whose digest differs from this image, in rising order. A page that this image does
-    /// not have counts as zero.
+    /// Returns the numbers of the pages of `next` whose digest differs from the digest in `self`, in rising order. A
+    /// page that `self` does not have counts as a page of zeros.
     pub fn differing(&self, next: &Image) -> Vec<u32> {
         let mut differing = Vec::new();
         for (group_index, group) in next.groups.iter().enumerate() {
@@ -154,10 +155,10 @@ impl Image {
             if own_group.is_some_and(|own_group| Arc::ptr_eq(own_group, group)) {
                 continue;
             }
-            let first_page = (group_index * GROUP_PAGES) as u32;
+            let first_page = (group_index * PAGES_PER_GROUP) as u32;
             for (page, digest) in (first_page..).zip(&group.pages) {
                 let own_digest =
-                    own_group.map_or(ZERO_DIGEST, |own_group| own_group.pages[page as usize % GROUP_PAGES]);
+                    own_group.map_or(ZERO_PAGE_DIGEST, |own_group| own_group.pages[page as usize % PAGES_PER_GROUP]);
                 if page < next.pages && own_digest != *digest {
                     differing.push(page);
                 }
@@ -170,19 +171,20 @@ impl Image {
         self.root
     }
 
-    /// Returns the same image, marked as not being the base image. An image that was read from an object never is.
+    /// Returns the same image, marked as a descendant of the base image. An image that was read from an object is
+    /// always a descendant.
     pub(super) fn into_descendant(self) -> Self {
-        Self { base: false, ..self }
+        Self { is_base: false, ..self }
     }
 
     pub(super) fn digest(&self, page: u32) -> Option<PageDigest> {
-        let group = self.groups.get(page as usize / GROUP_PAGES).filter(|_| page < self.pages)?;
-        Some(group.pages[page as usize % GROUP_PAGES])
+        let group = self.groups.get(page as usize / PAGES_PER_GROUP).filter(|_| page < self.pages)?;
+        Some(group.pages[page as usize % PAGES_PER_GROUP])
     }
 }
 
 pub(super) fn digest_of(page: &[u8]) -> PageDigest {
-    if page == ZERO_PAGE { ZERO_DIGEST } else { Sha256::digest(page).into() }
+    if page == ZERO_PAGE { ZERO_PAGE_DIGEST } else { Sha256::digest(page).into() }
 }
 
 fn group_digest(pages: &[PageDigest]) -> [u8; 32] {

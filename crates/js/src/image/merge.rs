@@ -1,6 +1,7 @@
-//! Merges a chain of objects into one. Differences combine by XOR, so no memory of an intermediate heap is built.
-//! Invariant: the merged object is written only after each of its pages was checked against the ancestor's memory,
-//! because it can replace objects that are then deleted.
+//! Merges a chain of objects into one object. The differences of the pages are combined by XOR, so the memory of the
+//! heaps in between is not built.
+//! Invariant: a merged object is returned only after the content of each of its pages was verified, because the caller
+//! may delete the objects that it replaces.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +14,8 @@ use super::payload::HeapPayload;
 use super::{Codec, Damage, Error, Image, ParsedObject, ZERO_PAGE};
 
 impl Codec {
-    /// Returns one object that holds the last of `objects` as a difference to `ancestor`. The objects are ordered from
-    /// the oldest, whose parent is `ancestor`. `read_page` copies a page of the ancestor's memory.
+    /// Returns one object that contains the heap of the last of `objects` as a difference to `ancestor`. The oldest
+    /// object comes first, and its parent is `ancestor`. `read_page` copies a page of the ancestor's memory.
     pub fn merge(
         &mut self,
         ancestor: &Image,
@@ -26,7 +27,7 @@ impl Codec {
         for (key, object) in objects {
             let object = ParsedObject::parse_as(*key, object)?;
             let (next, changed) = object.image(&last)?;
-            self.differences(&object, changed.len(), |index, difference| {
+            self.unpack_differences(&object, changed.len(), |index, difference| {
                 let sum = differences.entry(changed[index].0).or_insert_with(|| Box::new(ZERO_PAGE));
                 xor(sum.as_mut_slice(), difference);
                 Ok(())
@@ -50,7 +51,7 @@ impl Codec {
             }
             changed.push((*page, digest));
         }
-        // A page that changed and changed back within the chain is not part of the merged object.
+        // A page that changed within the chain and then returned to its first content is not part of the merged object.
         let differing = ancestor.differing(&last);
         differences.retain(|page, _| differing.binary_search(page).is_ok());
         changed.retain(|(page, _)| differing.binary_search(page).is_ok());

@@ -1,6 +1,6 @@
-//! The layout of an object: writes and parses everything around the packed pages.
-//! Invariant: a [`ParsedObject`] exists only if its key and its checksum match. The content of its pages is not checked
-//! here.
+//! The byte layout of an object: writes and parses the header, the list of changed pages and the checksum.
+//! Invariant: a [`ParsedObject`] exists only if the key and the checksum of the object match. The content of the packed
+//! pages is verified by the codec (`codec.rs`).
 
 use base::Digest;
 
@@ -10,13 +10,13 @@ use super::{Damage, Error};
 
 pub const MAGIC: [u8; 8] = *b"TOKAHEAP";
 
-/// How the pages of an object are packed. The key does not depend on it, and every packing stays readable, because
-/// stored objects are never rewritten.
+/// The form in which an object packs its changed pages. The key of a heap does not depend on the packing. Every packing
+/// stays readable, because stored objects are never rewritten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Packing {
-    /// Whole pages.
+    /// The difference of each page is packed as a whole page.
     Whole = 1,
-    /// Only the runs of words that differ (`page_diff.rs`).
+    /// Only the runs of words that differ are packed (`page_diff.rs`).
     Runs = 2,
 }
 
@@ -26,27 +26,27 @@ impl Packing {
     }
 }
 
-const KEY_AT: usize = 10;
-const PAYLOAD_AT: usize = 42;
-/// The length of a list entry: page number (4) and digest (32).
-const ENTRY_BYTES: usize = 36;
+const KEY_OFFSET: usize = 10;
+const PAYLOAD_OFFSET: usize = 42;
+/// The length of an entry in the list of changed pages: page number (4) and digest (32).
+const LIST_ENTRY_BYTES: usize = 36;
 const CHECKSUM_BYTES: usize = 32;
 
-/// A changed page and its digest.
+/// The number of a changed page, and the digest of its new content.
 pub(super) type ChangedPage = (u32, PageDigest);
 
-/// The parts of an object.
+/// The parts of an object whose key and checksum match.
 #[derive(Debug, Clone)]
 pub struct ParsedObject<'a> {
-    /// The heap that the object holds.
+    /// The key of the heap that the object contains.
     pub key: Digest,
-    /// The heap that the object is a difference to. `None` is the engine's base image.
+    /// The key of the parent: the object is a difference to the parent. `None` means the engine's base image.
     pub parent: Option<Digest>,
-    /// The engine that made the heap.
+    /// The name of the engine that made the heap.
     pub engine: Digest,
-    /// The size of the heap's memory.
+    /// The size of the heap's memory in bytes.
     pub memory_bytes: u64,
-    /// The same size in pages.
+    /// The size of the heap's memory in pages.
     pub pages: u32,
     /// The root of the heap's digest tree.
     root: [u8; 32],
@@ -88,12 +88,12 @@ impl<'a> ParsedObject<'a> {
             return Err(damaged(Damage::OwnParent));
         }
         let count = u32::from_be_bytes(rest.array()?) as usize;
-        let entries = rest.take(count.saturating_mul(ENTRY_BYTES))?;
+        let entries = rest.take(count.saturating_mul(LIST_ENTRY_BYTES))?;
         let memory_bytes = memory_bytes(pages);
         Ok(Self { key, parent, engine, memory_bytes, pages, root, entries, packing, packed: rest.bytes })
     }
 
-    /// Parses an object that was requested by this key. A valid object of another heap is an error.
+    /// Parses the object of the heap `key`. A valid object of another heap is an error.
     pub fn parse_as(key: Digest, object: &'a [u8]) -> Result<Self, Error> {
         let object = Self::parse(object)?;
         if object.key != key {
@@ -104,11 +104,11 @@ impl<'a> ParsedObject<'a> {
 
     /// Returns the number of changed pages.
     pub fn changed_count(&self) -> usize {
-        self.entries.len() / ENTRY_BYTES
+        self.entries.len() / LIST_ENTRY_BYTES
     }
 
-    /// Returns the image that this object makes of its parent, and the changed pages. The listed digests match the key
-    /// afterwards; the pages themselves are still packed and unverified.
+    /// Returns the image of the object's heap, and the changed pages with their digests. The digests are verified
+    /// against the key. The content of the pages is still packed and not verified.
     pub(super) fn image(&self, parent: &Image) -> Result<(Image, Vec<ChangedPage>), Error> {
         if self.engine != parent.engine() {
             return Err(Error::Engine { key: self.key, engine: self.engine });
@@ -125,11 +125,11 @@ impl<'a> ParsedObject<'a> {
         Ok((image, changed))
     }
 
-    /// Decodes the list of changed pages. Their numbers must rise and lie inside the memory.
+    /// Decodes the list of changed pages. The page numbers must rise and lie inside the memory.
     fn changed_pages(&self) -> Result<Vec<ChangedPage>, Error> {
         let mut changed = Vec::with_capacity(self.changed_count());
         let mut lowest_allowed = 0;
-        for entry in self.entries.chunks_exact(ENTRY_BYTES) {
+        for entry in self.entries.chunks_exact(LIST_ENTRY_BYTES) {
             let page = u32::from_be_bytes(array_at(entry, 0));
             self.ensure(page >= lowest_allowed, Damage::Order(page))?;
             self.ensure(page < self.pages, Damage::Range(page))?;
@@ -139,18 +139,19 @@ impl<'a> ParsedObject<'a> {
         Ok(changed)
     }
 
-    /// Returns an error with this damage unless the condition is true.
+    /// Returns `Damaged` with this damage if the condition is false.
     pub(super) fn ensure(&self, condition: bool, damage: Damage) -> Result<(), Error> {
         if condition { Ok(()) } else { Err(Error::Damaged { key: self.key, damage }) }
     }
 }
 
-/// Writes the part of an object before its packed pages. The caller appends those and then calls [`append_checksum`].
+/// Writes the part of an object before its packed pages. The caller appends the packed pages and then calls
+/// [`append_checksum`].
 pub(super) fn start_object(payload: &HeapPayload, parent: Option<Digest>, changed: &[ChangedPage]) -> Vec<u8> {
-    let mut object = Vec::with_capacity(PAYLOAD_AT + PAYLOAD_BYTES + 37 + changed.len() * ENTRY_BYTES + 1024);
+    let mut object = Vec::with_capacity(PAYLOAD_OFFSET + PAYLOAD_BYTES + 37 + changed.len() * LIST_ENTRY_BYTES + 1024);
     object.extend_from_slice(&MAGIC);
     object.extend_from_slice(&(Packing::Runs as u16).to_be_bytes());
-    debug_assert_eq!(object.len(), KEY_AT);
+    debug_assert_eq!(object.len(), KEY_OFFSET);
     object.extend_from_slice(payload.key().as_bytes());
     object.extend_from_slice(&payload.to_bytes());
     object.push(u8::from(parent.is_some()));
@@ -170,9 +171,9 @@ pub(super) fn append_checksum(object: &mut Vec<u8>) {
 
 /// Reads an object from its beginning.
 struct ObjectReader<'a> {
-    /// The bytes that have not been read.
+    /// The bytes of the object that have not been read yet.
     bytes: &'a [u8],
-    /// The key of the object, once it has been read. Errors before that cannot name a heap.
+    /// The key of the object. It is `None` until the key was read; an error before that is `NotAHeap`.
     key: Option<Digest>,
 }
 

@@ -1,26 +1,28 @@
-//! The difference of two pages: runs of words that differ, on their way into the compressor and out of it.
-//! Invariant: a run that leaves its page, or begins before the end of the run before it, is refused.
+//! Encodes the difference of two pages before compression, and decodes it after decompression. The difference is a list
+//! of runs. A run is a range of words of eight bytes that differ.
+//! Invariant: a run that ends outside the page, or that begins before the end of the previous run, is refused.
 //!
-//! A step changes about forty pages, each in a few words. Whole pages with zeros for the equal words cost the
-//! compressor three times as much as hashing the pages, and the reader the same again, so equal words are left out
-//! before compression.
+//! Equal words are left out before compression. A step changes about forty pages, and a few words in each page.
+//! Compressing whole pages with zeros for the equal words would take three times as long as hashing the pages, and
+//! reading them would take as long again.
 //!
-//! Each page has: the number of runs (2 bytes); for each run its first word and its length (2 and 2), counted in words
-//! of eight bytes; then the words of all runs, new XOR old. Numbers are big-endian.
+//! The difference of a page has these bytes: the number of runs (2 bytes); for each run the number of its first word
+//! and its length in words (2 and 2 bytes); then the words of all runs, new XOR old. Numbers are big-endian.
 
 use super::PAGE_BYTES;
 
 pub(super) type PageBytes = [u8; PAGE_BYTES];
 
 const WORD_BYTES: usize = 8;
-const WORDS: usize = PAGE_BYTES / WORD_BYTES;
-/// A run continues over up to this number of equal words. They compress well, and a page of new objects stays one run.
-const MAX_GAP: usize = 4;
-/// The largest number of runs of a page: every run except the last one needs a word and a gap that is longer than
-/// [`MAX_GAP`].
-const MAX_RUNS: usize = WORDS / (MAX_GAP + 2) + 1;
+const WORDS_PER_PAGE: usize = PAGE_BYTES / WORD_BYTES;
+/// A run includes gaps of up to this number of equal words. Equal words compress well, and a page full of new script
+/// objects stays one run.
+const MAX_GAP_WORDS: usize = 4;
+/// The largest number of runs in a page: every run except the last run needs one word and a gap that is longer than
+/// [`MAX_GAP_WORDS`].
+const MAX_RUNS: usize = WORDS_PER_PAGE / (MAX_GAP_WORDS + 2) + 1;
 
-/// Appends the difference of two pages.
+/// Appends the encoded difference of two pages to `packed`.
 pub(super) fn append_difference(packed: &mut Vec<u8>, old: &[u8], new: &[u8]) {
     let mut runs = [(0, 0); MAX_RUNS];
     let mut count = 0;
@@ -29,7 +31,7 @@ pub(super) fn append_difference(packed: &mut Vec<u8>, old: &[u8], new: &[u8]) {
             continue;
         }
         match runs[..count].last_mut() {
-            Some((_, end)) if at - *end <= MAX_GAP => *end = at + 1,
+            Some((_, end)) if at - *end <= MAX_GAP_WORDS => *end = at + 1,
             _ => {
                 runs[count] = (at, at + 1);
                 count += 1;
@@ -48,8 +50,8 @@ pub(super) fn append_difference(packed: &mut Vec<u8>, old: &[u8], new: &[u8]) {
     }
 }
 
-/// Reads the difference of one page into `page`; `fill` supplies the next bytes. `None` means that the bytes are no
-/// valid runs.
+/// Decodes the difference of one page into `page`. `fill` copies the next encoded bytes into its argument. Returns
+/// `None` if the bytes are not valid runs.
 pub(super) fn read_difference<E>(
     page: &mut PageBytes,
     mut fill: impl FnMut(&mut [u8]) -> Result<(), E>,
@@ -64,7 +66,7 @@ pub(super) fn read_difference<E>(
     for run in table.chunks_exact(4) {
         let start = usize::from(u16::from_be_bytes([run[0], run[1]]));
         let end = start + usize::from(u16::from_be_bytes([run[2], run[3]]));
-        if start < lowest_allowed || end <= start || end > WORDS {
+        if start < lowest_allowed || end <= start || end > WORDS_PER_PAGE {
             return Ok(None);
         }
         fill(&mut page[start * WORD_BYTES..end * WORD_BYTES])?;
@@ -73,7 +75,7 @@ pub(super) fn read_difference<E>(
     Ok(Some(()))
 }
 
-/// Applies a difference to a page, which turns the old page into the new one, or the difference into the new page.
+/// Replaces `page` by `page` XOR `other`. The old page XOR the difference is the new page.
 pub(super) fn xor(page: &mut [u8], other: &[u8]) {
     page.iter_mut().zip(other).for_each(|(byte, other)| *byte ^= other);
 }
@@ -103,8 +105,8 @@ mod tests {
             &|at| at == 0,
             &|at| at == PAGE_BYTES - 1,
             // The largest number of runs; with the words one nearer to each other, they are one run.
-            &|at| in_word(at) && (at / WORD_BYTES).is_multiple_of(MAX_GAP + 2),
-            &|at| in_word(at) && (at / WORD_BYTES).is_multiple_of(MAX_GAP + 1),
+            &|at| in_word(at) && (at / WORD_BYTES).is_multiple_of(MAX_GAP_WORDS + 2),
+            &|at| in_word(at) && (at / WORD_BYTES).is_multiple_of(MAX_GAP_WORDS + 1),
             &|at| at % 500 < 3,
             &|at| (1000..3000).contains(&at),
         ];

@@ -1,10 +1,10 @@
-//! Finds the pages of a guest's memory that were written since a memory file was mapped under it.
-//! Invariant: no written page is missing. A page that is listed may still equal the file; a page that is not listed
-//! does equal it.
+//! Finds the pages of a guest's memory that were written since a memory file was mapped into that memory.
+//! Invariant: every written page is listed. A listed page may still equal the memory file. A page that is not listed
+//! equals the memory file.
 //!
-//! A page of a private mapping becomes anonymous when it is written, while a page that was only read still belongs to
-//! the file. The kernel reports this by one ioctl for the whole range (`PAGEMAP_SCAN`), or by eight bytes for each page
-//! in `/proc/self/pagemap`. Where neither works, all pages are listed and the caller compares them.
+//! A page of a private mapping becomes anonymous when it is written. A page that was only read still belongs to the
+//! file. The kernel reports the difference by one ioctl for the whole range (`PAGEMAP_SCAN`), or by eight bytes for
+//! each page in `/proc/self/pagemap`. If neither method works, all pages are listed and the caller compares them.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -16,7 +16,8 @@ use crate::image::PAGE_BYTES;
 
 use super::memory::{MemoryFile, MemoryView};
 
-/// The method of this machine, chosen once by trying.
+/// Lists written pages by the best method that the kernel of this machine supports. The method is chosen once for each
+/// process, by a test.
 #[derive(Debug)]
 pub struct DirtyPageFinder {
     method: FindMethod,
@@ -25,15 +26,15 @@ pub struct DirtyPageFinder {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FindMethod {
-    /// The ioctl `PAGEMAP_SCAN`, of Linux 6.7 and later.
+    /// Calls the ioctl `PAGEMAP_SCAN`, which exists since Linux 6.7.
     PagemapScan,
-    /// The entries of `/proc/self/pagemap`.
+    /// Reads the entries of `/proc/self/pagemap`.
     PagemapEntries,
-    /// All pages are listed.
+    /// Lists all pages, because the kernel reports nothing.
     AllPages,
 }
 
-/// `struct pm_scan_arg` of the kernel.
+/// The argument of the ioctl `PAGEMAP_SCAN`, with the layout of the kernel's `struct pm_scan_arg`.
 #[repr(C)]
 #[derive(Default)]
 struct ScanArgument {
@@ -51,7 +52,7 @@ struct ScanArgument {
     returned: u64,
 }
 
-/// `struct page_region` of the kernel.
+/// A range of pages that `PAGEMAP_SCAN` returns, with the layout of the kernel's `struct page_region`.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 struct PageRegion {
@@ -61,11 +62,11 @@ struct PageRegion {
 }
 
 const PAGEMAP_SCAN: libc::c_ulong = 0xc060_6610;
-const IS_FILE: u64 = 1 << 2;
-const IS_PRESENT: u64 = 1 << 3;
-const IS_SWAPPED: u64 = 1 << 4;
-/// The number of regions that one ioctl can return.
-const MAX_REGIONS: usize = 256;
+const PAGE_IS_FILE: u64 = 1 << 2;
+const PAGE_IS_PRESENT: u64 = 1 << 3;
+const PAGE_IS_SWAPPED: u64 = 1 << 4;
+/// The number of regions that one call of the ioctl can return.
+const MAX_REGIONS_PER_SCAN: usize = 256;
 
 impl DirtyPageFinder {
     /// Returns the finder of this process.
@@ -82,7 +83,7 @@ impl DirtyPageFinder {
         })
     }
 
-    /// Returns whether the kernel reports written pages, so that pages which were not written need no look.
+    /// Returns whether the kernel reports which pages were written. If it does not, the caller must compare all pages.
     pub fn is_exact(&self) -> bool {
         self.method != FindMethod::AllPages
     }
@@ -95,7 +96,7 @@ impl DirtyPageFinder {
             FindMethod::PagemapEntries => self.read_entries(memory, pages),
             FindMethod::AllPages => None,
         };
-        // A method that fails for this memory must not lose a page.
+        // If the method fails for this memory, all pages are listed, so that no written page is missed.
         if complete.is_none() {
             pages.clear();
             pages.extend(0..(memory.len() / PAGE_BYTES) as u32);
@@ -106,21 +107,21 @@ impl DirtyPageFinder {
         let pagemap = self.pagemap.as_ref()?;
         let memory_start = memory.as_ptr() as u64;
         let memory_end = memory_start + memory.len() as u64;
-        let mut regions = [PageRegion::default(); MAX_REGIONS];
+        let mut regions = [PageRegion::default(); MAX_REGIONS_PER_SCAN];
         let mut start = memory_start;
         while start < memory_end {
-            // Pages that are not of a file (`inverted` turns the condition `all_of` around), and are in memory or
-            // swapped out.
+            // The filter selects pages that do not belong to a file (`inverted` negates the condition `all_of`) and
+            // that are in memory or swapped out.
             let mut argument = ScanArgument {
                 size: size_of::<ScanArgument>() as u64,
                 start,
                 end: memory_end,
                 regions: regions.as_mut_ptr() as u64,
-                regions_length: MAX_REGIONS as u64,
-                inverted: IS_FILE,
-                all_of: IS_FILE,
-                any_of: IS_PRESENT | IS_SWAPPED,
-                returned: IS_PRESENT,
+                regions_length: MAX_REGIONS_PER_SCAN as u64,
+                inverted: PAGE_IS_FILE,
+                all_of: PAGE_IS_FILE,
+                any_of: PAGE_IS_PRESENT | PAGE_IS_SWAPPED,
+                returned: PAGE_IS_PRESENT,
                 ..ScanArgument::default()
             };
             // SAFETY: the argument has the kernel's layout. The kernel writes at most `regions_length` entries to
@@ -132,7 +133,7 @@ impl DirtyPageFinder {
                 let end_page = region.end.checked_sub(memory_start)? / PAGE_BYTES as u64;
                 pages.extend((first_page..end_page).map(|page| page as u32));
             }
-            // Without progress the loop would never end.
+            // If the kernel made no progress, the loop would never end.
             if argument.walk_end <= start {
                 return None;
             }
@@ -154,8 +155,8 @@ impl DirtyPageFinder {
         Some(())
     }
 
-    /// Returns whether the method works here. The test maps a file under the first four of eight pages, writes to one
-    /// page on each side of its end, and reads one page on each side.
+    /// Returns whether the method works on this machine. The test maps a file over the first four of eight pages. It
+    /// then writes one page and reads one page in each half.
     fn works(&self) -> Option<bool> {
         let content = [7; PAGE_BYTES];
         let file = MemoryFile::create(4 * PAGE_BYTES, (0..4).map(|page| (page, content.as_slice()))).ok()?;
@@ -164,7 +165,7 @@ impl DirtyPageFinder {
         view.map(&file).ok()?;
         let read = u32::from(*view.page(2)?.first()?) + u32::from(*view.page(5)?.first()?);
         for page in [1, 6] {
-            // The value that was read is used, so that the compiler does not remove the reads.
+            // The value `read` is written here, so that the compiler does not remove the reads.
             view.page_mut(page)?[9] = read as u8;
         }
         let mut pages = Vec::new();
@@ -178,7 +179,7 @@ impl DirtyPageFinder {
     }
 }
 
-/// Anonymous memory to test the methods on.
+/// A mapping of anonymous memory on which the methods are tested.
 struct TestMapping {
     start: *mut u8,
     length: usize,

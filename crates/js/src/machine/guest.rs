@@ -1,5 +1,6 @@
-//! A guest and the calls into it. Each call starts and ends with an empty stack.
-//! Invariant: after an error the guest may be corrupt, so its owner drops it.
+//! The type `Guest`, a running instance of the JavaScript engine, and the calls into it. Each call starts and ends with
+//! an empty guest stack.
+//! Invariant: after an error the memory of the guest may be corrupt, so its owner drops the guest.
 
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use super::memory::MemoryView;
 /// The unit in which a WebAssembly memory grows.
 const WASM_PAGE_BYTES: u64 = 64 << 10;
 
-/// A running instance of the engine.
+/// A running instance of the JavaScript engine in Wasmtime.
 pub struct Guest {
     store: Store<HostState>,
     instance: wasmtime::Instance,
@@ -27,24 +28,24 @@ pub struct Guest {
     exports: Exports,
 }
 
-/// The functions of the guest that steps call, looked up once.
+/// The exported functions of the guest that steps call. They are looked up once for each guest.
 struct Exports {
-    /// Allocates memory for input.
+    /// Allocates guest memory for input of the given length, and returns its address.
     room: TypedFunc<u32, u32>,
     evaluate: TypedFunc<(u32, u32), ()>,
     settle: TypedFunc<(u64, u32, u32, u32), i32>,
     advance: TypedFunc<(), i32>,
-    /// Writes the pending calls as output and returns their number.
+    /// Writes the pending calls of the script as output, and returns their number.
     owed: TypedFunc<(), u32>,
     last_id: TypedFunc<(), u64>,
-    /// Returns the address of the output of the last call.
+    /// Returns the address of the output that the last call has written.
     out: TypedFunc<(), u32>,
     out_length: TypedFunc<(), u32>,
-    /// Frees the output.
+    /// Frees the output of the last call.
     clear: TypedFunc<(), ()>,
 }
 
-/// The state of a script after it ran as far as it could.
+/// The state of a script after all its runnable jobs have run.
 #[derive(Debug)]
 pub enum ScriptProgress {
     Waiting,
@@ -53,11 +54,12 @@ pub enum ScriptProgress {
 }
 
 impl Guest {
-    /// Creates a guest with an empty memory. It cannot be called before an image is mapped or the engine has booted in
-    /// it.
+    /// Creates a guest with an empty memory. The guest can be called only after an image was mapped into its memory or
+    /// [`Guest::boot`] has succeeded.
     pub fn instantiate(module: &LinkedModule) -> Result<Self, GuestError> {
         let (mut store, instance) = module.instantiate().map_err(GuestError::Trap)?;
-        let memory = instance.get_memory(&mut store, "memory").ok_or(GuestError::Invalid("it has no memory"))?;
+        let memory =
+            instance.get_memory(&mut store, "memory").ok_or(GuestError::Invalid("the guest exports no memory"))?;
         store.data_mut().memory = Some(memory);
         let exports = Exports {
             room: export(&mut store, instance, "tk_room")?,
@@ -73,14 +75,14 @@ impl Guest {
         Ok(Self { store, instance, memory, exports })
     }
 
-    /// Boots the engine: writes the initial data, initializes the engine and runs the prelude. The result is the same
-    /// every time.
+    /// Boots the engine: writes the initial data, initializes the engine and runs the prelude, the JavaScript files
+    /// that define the globals. Each boot of equal parts makes the same memory.
     pub fn boot(&mut self, parts: &GuestParts) -> Result<(), program::Error> {
         let boot_error = |error: GuestError| program::Error::Boot(wasmtime::Error::new(error));
         for (at, bytes) in &parts.data {
             self.memory
                 .write(&mut self.store, *at as usize, bytes)
-                .map_err(|_| program::Error::Shape("its initial data is outside its memory"))?;
+                .map_err(|_| program::Error::Shape("the initial data of the guest is outside its memory"))?;
         }
         for name in ["_initialize", "tk_boot"] {
             let call = export::<(), ()>(&mut self.store, self.instance, name).map_err(boot_error)?;
@@ -103,7 +105,7 @@ impl Guest {
         ready.call(&mut self.store, ()).map_err(program::Error::Boot)
     }
 
-    /// Prepares the guest for one step. The deadline counts from here.
+    /// Prepares the guest for one step. The deadline counts from this call.
     pub fn begin_step(
         &mut self,
         limits: &Limits,
@@ -118,17 +120,17 @@ impl Guest {
         self.store.data_mut().check_limits().map_or(Ok(()), Err)
     }
 
-    /// Sets the scheduler that is asked while the guest runs whether other steps go first.
+    /// Sets the scheduler that can pause the guest while it is the turn of other steps.
     pub fn set_turns(&mut self, turns: Option<Arc<dyn Turns>>) {
         self.store.data_mut().turns = turns;
     }
 
-    /// Sets the size that the memory may grow to.
+    /// Sets the largest size of the guest's memory in bytes.
     pub fn set_memory_limit(&mut self, bytes: u64) {
         self.store.data_mut().set_memory_limit(bytes);
     }
 
-    /// Grows the memory to this size. A larger memory stays as it is.
+    /// Grows the guest's memory to at least `bytes` bytes. A larger memory stays unchanged.
     pub fn grow_to(&mut self, bytes: u64) -> Result<(), GuestError> {
         let missing = bytes.saturating_sub(self.memory.data_size(&self.store) as u64).div_ceil(WASM_PAGE_BYTES);
         if missing > 0 {
@@ -151,7 +153,7 @@ impl Guest {
         std::mem::take(&mut self.store.data_mut().console)
     }
 
-    /// Continues the console output that another guest wrote in the same step.
+    /// Sets the console output that another guest wrote earlier in the same step. New lines are added to it.
     pub fn resume_console(&mut self, console: Console) {
         self.store.data_mut().console = console;
     }
@@ -162,7 +164,7 @@ impl Guest {
         self.checked(result)
     }
 
-    /// Settles a pending call. Returns false if the guest has no such call.
+    /// Settles the pending call `id` with its answer. Returns false if the guest has no pending call with this id.
     pub fn settle(&mut self, id: u64, answer: &Result<Value, Thrown>) -> Result<bool, GuestError> {
         let (text, error_name) = match answer {
             Ok(value) => (value.to_string(), 0),
@@ -173,11 +175,11 @@ impl Guest {
         match self.checked(result)? {
             0 => Ok(true),
             1 => Ok(false),
-            _ => Err(GuestError::Invalid("it does not understand an answer")),
+            _ => Err(GuestError::Invalid("the guest rejects the answer of a call")),
         }
     }
 
-    /// Runs jobs until none is left.
+    /// Runs the jobs of the script until no job is runnable, and returns the state of the script.
     pub fn advance(&mut self) -> Result<ScriptProgress, GuestError> {
         let result = self.exports.advance.call(&mut self.store, ());
         let progress = match self.checked(result)? {
@@ -189,21 +191,21 @@ impl Guest {
             }
             3 => ScriptProgress::Completed(Completion::Undefined),
             4 => ScriptProgress::Threw(self.read_output(|mut output| output.thrown())?),
-            _ => return Err(GuestError::Invalid("its progress is unknown")),
+            _ => return Err(GuestError::Invalid("the guest returns an unknown state of the script")),
         };
         self.clear_output()?;
         Ok(progress)
     }
 
-    /// Runs one job and returns whether more are left. Engines of older builds may lack this function, which only tests
-    /// need.
+    /// Runs one job and returns whether more jobs are runnable. Only tests need this function, and guests of older
+    /// builds may not export it.
     pub fn run_one_job(&mut self) -> Result<bool, GuestError> {
         let run_job = export::<(), i32>(&mut self.store, self.instance, "tk_turn")?;
         let result = run_job.call(&mut self.store, ());
         Ok(self.checked(result)? != 0)
     }
 
-    /// Returns every pending call, in the order in which the calls were made.
+    /// Returns the pending calls in the order in which the script made them.
     pub fn pending_calls(&mut self) -> Result<Vec<GuestCall>, GuestError> {
         let result = self.exports.owed.call(&mut self.store, ());
         let count = self.checked(result)?;
@@ -221,8 +223,8 @@ impl Guest {
         self.checked(result)
     }
 
-    /// Returns the global names of the heap, each with a digest of everything that is reachable from it. No code of a
-    /// script runs.
+    /// Returns the global variables that scripts have defined, each with a digest of all values that are reachable from
+    /// it. No script code runs.
     pub fn globals(&mut self) -> Result<Vec<Global>, GuestError> {
         let examine = export::<u32, i32>(&mut self.store, self.instance, "tk_global")?;
         let mut globals = Vec::new();
@@ -230,10 +232,10 @@ impl Guest {
             self.store.data_mut().global_digest = Sha256::new();
             let result = examine.call(&mut self.store, index);
             match self.checked(result)? {
-                // This slot holds no global of a script.
+                // The entry at this index is not a global variable of a script.
                 0 => continue,
                 1 => {}
-                // The list ends here.
+                // The index is after the last entry.
                 _ => break,
             }
             let (name, kind, preview, size) =
@@ -251,34 +253,35 @@ impl Guest {
         self.checked(result)
     }
 
-    /// Copies bytes into the guest. The guest frees them in the call that takes their address.
+    /// Copies bytes into the guest's memory and returns their address. The guest frees the bytes in the call that
+    /// receives the address.
     fn write_input(&mut self, bytes: &[u8]) -> Result<u32, GuestError> {
         let length = u32::try_from(bytes.len()).map_err(|_| GuestError::Memory)?;
         let result = self.exports.room.call(&mut self.store, length);
         let at = self.checked(result)?;
         self.memory
             .write(&mut self.store, at as usize, bytes)
-            .map_err(|_| GuestError::Invalid("it allocates outside its memory"))?;
+            .map_err(|_| GuestError::Invalid("the guest allocates outside its memory"))?;
         Ok(at)
     }
 
-    /// Decodes the output of the last call. It is not copied first, because it may be as large as the whole memory.
+    /// Decodes the output of the last call in place. A copy could need as much memory as the whole guest.
     fn read_output<T>(
         &mut self,
         decode: impl FnOnce(OutputReader<'_>) -> Result<T, GuestError>,
     ) -> Result<T, GuestError> {
-        const OUTSIDE: GuestError = GuestError::Invalid("its output is outside its memory");
+        const OUTPUT_OUTSIDE_MEMORY: GuestError = GuestError::Invalid("the output of the guest is outside its memory");
         let result = self.exports.out.call(&mut self.store, ());
         let at = self.checked(result)? as usize;
         let result = self.exports.out_length.call(&mut self.store, ());
         let length = self.checked(result)? as usize;
         let memory = self.memory.data(&self.store);
-        let end = at.checked_add(length).ok_or(OUTSIDE)?;
-        decode(OutputReader(memory.get(at..end).ok_or(OUTSIDE)?))
+        let end = at.checked_add(length).ok_or(OUTPUT_OUTSIDE_MEMORY)?;
+        decode(OutputReader(memory.get(at..end).ok_or(OUTPUT_OUTSIDE_MEMORY)?))
     }
 
-    /// Turns an error of Wasmtime into the reason for which the host ended the guest, or into a trap of the guest
-    /// itself.
+    /// Replaces an error of Wasmtime by the reason for which the host ended the guest. Without such a reason the error
+    /// is a trap of the guest.
     fn checked<T>(&mut self, result: wasmtime::Result<T>) -> Result<T, GuestError> {
         result.map_err(|error| self.store.data_mut().error.take().unwrap_or(GuestError::Trap(error)))
     }

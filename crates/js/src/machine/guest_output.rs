@@ -1,68 +1,73 @@
-//! Decodes what a guest leaves in its memory for the host: results, errors, pending calls.
-//! Invariant: the bytes are not trusted. Every length is checked, and texts that are stored or shown are bounded.
+//! Decodes the output that a guest writes into its memory for the host: results, errors and pending calls.
+//! Invariant: the output of a guest is not trusted. Every length is checked, and texts that are stored or shown are cut
+//! at a limit.
 
 use ports::scripts::{Call, Completion, HostCall, Thrown};
 use serde_json::Value;
 
 use super::host::GuestError;
 
-/// The largest result. A run may hold as much as its memory allows, but its result is stored, sent and read by a model,
-/// so a longer one is cut and says so.
+/// The largest result of a script in bytes. A result is stored, sent and read by a model, so a longer result is cut and
+/// ends with a note about the missing bytes.
 pub const MAX_RESULT_BYTES: usize = 1 << 20;
-/// The largest name, message or stack of an error.
+/// The largest name, message or stack of a thrown error, in bytes.
 const MAX_THROWN_BYTES: usize = 16 << 10;
 
-const TRUNCATED: GuestError = GuestError::Invalid("its output ends too early");
+const TRUNCATED_OUTPUT: GuestError = GuestError::Invalid("the output of the guest ends too early");
 
-/// A pending call, as the guest describes it.
+/// A pending call of a script, as the guest describes it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GuestCall {
     pub id: u64,
-    /// The number of the kind, as in `guest/state.h`.
+    /// The number of the call's kind, as defined in `guest/state.h`.
     kind: u32,
-    /// JSON, or the bare text of a program.
+    /// The argument of the call: JSON, or the bare text of a program.
     argument: String,
 }
 
-/// Reads a guest's output from its beginning. Numbers are little-endian, a text follows its length.
+/// Reads values from the beginning of a guest's output. Numbers are little-endian. A text is its length in bytes and
+/// then its bytes.
 pub struct OutputReader<'a>(pub &'a [u8]);
 
 impl OutputReader<'_> {
     pub fn u32(&mut self) -> Result<u32, GuestError> {
-        let (head, rest) = self.0.split_first_chunk().ok_or(TRUNCATED)?;
+        let (head, rest) = self.0.split_first_chunk().ok_or(TRUNCATED_OUTPUT)?;
         self.0 = rest;
         Ok(u32::from_le_bytes(*head))
     }
 
     pub fn u64(&mut self) -> Result<u64, GuestError> {
-        let (head, rest) = self.0.split_first_chunk().ok_or(TRUNCATED)?;
+        let (head, rest) = self.0.split_first_chunk().ok_or(TRUNCATED_OUTPUT)?;
         self.0 = rest;
         Ok(u64::from_le_bytes(*head))
     }
 
-    /// Reads a text. A string of JavaScript may contain half a surrogate pair, which is replaced.
+    /// Reads a text. Half of a surrogate pair, which a JavaScript string may contain, becomes a replacement character.
     pub fn text(&mut self) -> Result<String, GuestError> {
         let length = self.u32()? as usize;
-        let (head, rest) = self.0.split_at_checked(length).ok_or(TRUNCATED)?;
+        let (head, rest) = self.0.split_at_checked(length).ok_or(TRUNCATED_OUTPUT)?;
         self.0 = rest;
         Ok(String::from_utf8_lossy(head).into_owned())
     }
 
-    /// Reads a text. If it is longer than `limit` bytes, it is cut and says how much is missing.
+    /// Reads a text. A text that is longer than `limit` bytes is cut and ends with a note about the number of missing
+    /// bytes.
     pub fn bounded_text(&mut self, limit: usize) -> Result<String, GuestError> {
         let length = self.u32()? as usize;
-        let (head, rest) = self.0.split_at_checked(length).ok_or(TRUNCATED)?;
+        let (head, rest) = self.0.split_at_checked(length).ok_or(TRUNCATED_OUTPUT)?;
         self.0 = rest;
         if length <= limit {
             return Ok(String::from_utf8_lossy(head).into_owned());
         }
-        // The cut may be inside a character, which then decodes to a replacement character.
+        // The limit may cut a character in two. The first part then decodes to a replacement character, which is
+        // removed.
         let kept = String::from_utf8_lossy(&head[..limit]);
         let kept = kept.trim_end_matches('\u{fffd}');
         Ok(format!("{kept}… [{} bytes more; at most {limit} are kept]", length - kept.len()))
     }
 
-    /// Reads a result in JSON. A result that is too long is returned as text, since cut JSON is not JSON.
+    /// Reads a result in JSON. A result above [`MAX_RESULT_BYTES`] is returned as text, because JSON that was cut is
+    /// invalid.
     pub fn completion(&mut self) -> Result<Completion, GuestError> {
         let is_complete = OutputReader(self.0).u32()? as usize <= MAX_RESULT_BYTES;
         let text = self.bounded_text(MAX_RESULT_BYTES)?;
@@ -95,13 +100,13 @@ impl GuestCall {
             1 => Call::Plasm { program: program(argument)? },
             2 => Call::Plan { program: program(argument)? },
             3 => Call::Fetch { request: request(argument) },
-            _ => return Err(GuestError::Invalid("an unknown kind of call")),
+            _ => return Err(GuestError::Invalid("the script made a call of an unknown kind")),
         };
         Ok(HostCall { id: self.id, call })
     }
 }
 
-/// Returns the delay of a timer. As in browsers, a value that is negative or not a number is 0.
+/// Returns the delay of a timer in milliseconds. As in browsers, a value that is negative or not a number counts as 0.
 fn milliseconds(value: &Value) -> u64 {
     value.as_f64().filter(|ms| *ms > 0.0).map_or(0, |ms| ms.ceil() as u64)
 }
@@ -118,19 +123,19 @@ fn program(argument: Value) -> Result<String, GuestError> {
         Value::String(program) => Ok(program),
         Value::Object(mut fields) => match fields.remove("program") {
             Some(Value::String(program)) => Ok(program),
-            _ => Err(GuestError::Invalid("a call without a program")),
+            _ => Err(GuestError::Invalid("the script made a call without a program")),
         },
-        _ => Err(GuestError::Invalid("a call without a program")),
+        _ => Err(GuestError::Invalid("the script made a call without a program")),
     }
 }
 
-/// Parses JSON as JavaScript writes it: half a surrogate pair is an escape there, which `serde_json` refuses.
+/// Parses JSON that JavaScript wrote. JavaScript writes half of a surrogate pair as an escape, which `serde_json`
+/// refuses, so such escapes are replaced.
 fn parse_json(text: &str) -> Option<Value> {
     serde_json::from_str(text).ok().or_else(|| serde_json::from_str(&replace_lone_surrogates(text)).ok())
 }
 
-/// Replaces the escapes of lone surrogates in JSON by the replacement character. Surrogate pairs and all other escapes
-/// stay.
+/// Replaces each escape of half a surrogate pair in JSON by the replacement character. All other escapes stay.
 fn replace_lone_surrogates(text: &str) -> String {
     let mut rest = text;
     let mut replaced = String::with_capacity(text.len());

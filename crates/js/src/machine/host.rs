@@ -1,6 +1,6 @@
-//! The functions that a guest can call on the host: time, random bytes, console lines, digests, time zones, and few
-//! others.
-//! Invariant: no function blocks, opens a file or sends anything.
+//! The host functions that a guest imports: time, random bytes, console lines, digests, time zones, the surroundings of
+//! a step, and the end of the guest when its memory is exhausted.
+//! Invariant: no host function blocks, opens a file or uses the network.
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -12,16 +12,16 @@ use sha2::{Digest as _, Sha256, Sha384, Sha512};
 use wasmtime::{Caller, Engine, InstancePre, Linker, Memory, Module, ResourceLimiter, Store, UpdateDeadline};
 
 /// The module name of the guest's imports.
-const MODULE: &str = "tokamak";
-/// The time that a guest reads while it boots, 2000-01-01, so that each boot gives the same image.
-const BOOT_MS: f64 = 946_684_800_000.0;
-/// The byte that a guest reads as random bytes while it boots, for the same reason.
+const HOST_MODULE: &str = "tokamak";
+/// The time that a booting guest reads: 2000-01-01. It is fixed, so that each boot makes the same image.
+const BOOT_TIME_MS: f64 = 946_684_800_000.0;
+/// The value of each random byte that a booting guest reads. It is fixed, so that each boot makes the same image.
 const BOOT_RANDOM_BYTE: u8 = 1;
-/// The level of `print` for a rejection that no code handled.
+/// The level that a guest passes to `print` for a promise rejection that no code handled.
 const UNHANDLED_REJECTION: i32 = 4;
-/// The largest 32-bit memory.
+/// The size of the largest memory with 32-bit addresses.
 const MAX_MEMORY_BYTES: u64 = 4 << 30;
-/// The limits of a boot. An engine can come from outside, so its boot is bounded like a run.
+/// The time limit of a boot. An imported engine is not trusted, so its boot is limited like a run.
 const BOOT_DEADLINE: Duration = Duration::from_secs(20);
 const BOOT_MEMORY_BYTES: u64 = 256 << 20;
 const MAX_TABLE_ENTRIES: usize = 100_000;
@@ -29,16 +29,16 @@ const MAX_TABLE_ENTRIES: usize = 100_000;
 /// Why a call into a guest failed. The guest's memory is unusable afterwards.
 #[derive(Debug, thiserror::Error)]
 pub enum GuestError {
-    #[error("the memory limit was reached")]
+    #[error("the script reached its memory limit")]
     Memory,
-    #[error("the deadline was reached")]
+    #[error("the script reached its deadline")]
     Deadline,
-    #[error("the step was stopped")]
+    #[error("the step of the script was stopped")]
     Stopped,
-    /// The guest violates the interface. Its code or its image was not made by our build.
-    #[error("the guest is invalid: {0}")]
+    /// The guest violates the interface between guest and host, so its code or its image was not made by our build.
+    #[error("the JavaScript guest breaks its interface: {0}")]
     Invalid(&'static str),
-    #[error("the guest trapped")]
+    #[error("the JavaScript guest trapped")]
     Trap(#[source] wasmtime::Error),
 }
 
@@ -46,21 +46,23 @@ pub enum GuestError {
 pub struct HostState {
     /// The guest's memory. `None` until the instance exists.
     pub memory: Option<Memory>,
-    /// Why the host ended the guest. The caller of the guest only gets a trap from Wasmtime.
+    /// The reason for which the host ended the guest. Wasmtime reports only a trap to the caller of the guest.
     pub error: Option<GuestError>,
     pub console: Console,
-    /// The digest of the global that is examined.
+    /// The digest of the global variable that `Guest::globals` examines at the moment.
     pub global_digest: Sha256,
-    /// Whether the guest boots: time and random bytes are fixed then.
+    /// Whether the guest is booting. Time and random bytes are fixed during a boot.
     booting: bool,
-    /// The size that the memory may grow to.
+    /// The largest size of the memory in bytes.
     memory_limit: u64,
     deadline: Option<Instant>,
-    /// Either of these ends the step: the step's own stop, and the stop of the whole engine.
+    /// The stop of the step and the stop of the whole engine. Each of them ends the step.
     stops: [Stop; 2],
-    /// Asked regularly whether other steps go first. `None` outside of steps.
+    /// The scheduler. The host calls it at each epoch and pauses the guest while it is the turn of other steps. It is
+    /// `None` between steps.
     pub turns: Option<Arc<dyn Turns>>,
-    /// The surroundings as JSON, which the guest reads each time anew so that no heap contains them.
+    /// The surroundings of the step (headers, programs, fetch) as JSON. The guest reads them from the host at each use,
+    /// so that no heap contains them.
     surroundings: Arc<str>,
 }
 
@@ -68,9 +70,9 @@ pub struct HostState {
 #[derive(Default)]
 pub struct Console {
     pub text: String,
-    /// The largest length of `text`.
+    /// The largest length of `text` in bytes.
     pub limit_bytes: u64,
-    /// The number of bytes beyond the limit.
+    /// The number of bytes that were dropped because of the limit.
     pub dropped_bytes: u64,
 }
 
@@ -79,7 +81,7 @@ impl Console {
         let text = String::from_utf8_lossy(text);
         for part in [prefix, &text, "\n"] {
             let room = usize::try_from(self.limit_bytes).unwrap_or(usize::MAX).saturating_sub(self.text.len());
-            // After the first dropped byte nothing is added, so that the text is a prefix of the whole output.
+            // After the first dropped byte no text is added, so that `text` is a prefix of the whole output.
             let kept = if self.dropped_bytes > 0 { 0 } else { part.floor_char_boundary(room) };
             self.text.push_str(&part[..kept]);
             self.dropped_bytes += (part.len() - kept) as u64;
@@ -103,7 +105,7 @@ impl HostState {
         }
     }
 
-    /// Prepares the state for one step. The deadline counts from here.
+    /// Prepares the state for one step. The deadline counts from this call.
     pub fn begin_step(&mut self, limits: &Limits, stops: [&Stop; 2], surroundings: &Surroundings) {
         self.booting = false;
         self.error = None;
@@ -119,12 +121,12 @@ impl HostState {
         self.memory_limit = memory_bytes.min(MAX_MEMORY_BYTES);
     }
 
-    /// Lets other steps go first if it is their turn, and returns an error if the guest must end. Called at each epoch
-    /// while the guest runs.
+    /// Pauses the guest while it is the turn of other steps, and returns an error if the guest must end. Wasmtime calls
+    /// this at each epoch while the guest runs.
     pub fn check_limits(&mut self) -> Option<GuestError> {
         if let Some(turns) = &self.turns {
             let paused = turns.pause(&|| self.stops.iter().any(Stop::is_stopped));
-            // Time that other steps used does not count against this one.
+            // The time of the pause is added to the deadline, because other steps used it.
             self.deadline = self.deadline.and_then(|deadline| deadline.checked_add(paused));
         }
         if self.stops.iter().any(Stop::is_stopped) {
@@ -133,7 +135,7 @@ impl HostState {
         self.deadline.is_some_and(|deadline| Instant::now() >= deadline).then_some(GuestError::Deadline)
     }
 
-    /// Records the reason and returns the error that makes Wasmtime end the guest.
+    /// Records `error` as the reason, and returns the trap that makes Wasmtime end the guest.
     fn end_guest<T>(&mut self, error: GuestError) -> wasmtime::Result<T> {
         let trap = wasmtime::Error::msg(error.to_string());
         self.error = Some(error);
@@ -151,8 +153,8 @@ fn surroundings_json(surroundings: &Surroundings) -> Arc<str> {
 }
 
 impl ResourceLimiter for HostState {
-    /// Growth beyond the limit ends the guest. A refusal would reach the code as an exception, which the code could
-    /// catch.
+    /// Ends the guest if its memory would grow beyond the limit. If the growth were only refused, the script would get
+    /// an exception, which the script could catch.
     fn memory_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
         if desired as u64 > self.memory_limit { self.end_guest(GuestError::Memory) } else { Ok(true) }
     }
@@ -162,7 +164,7 @@ impl ResourceLimiter for HostState {
     }
 }
 
-/// A module whose imports are linked to the functions of this file.
+/// A compiled guest module whose imports are linked to the host functions.
 pub struct LinkedModule(InstancePre<HostState>);
 
 impl LinkedModule {
@@ -175,7 +177,8 @@ impl LinkedModule {
     pub fn instantiate(&self) -> wasmtime::Result<(Store<HostState>, wasmtime::Instance)> {
         let mut store = Store::new(self.0.module().engine(), HostState::booting());
         store.limiter(|host| host);
-        // Wasmtime checks the epoch in loops and at function entries. The ticker increments it while guests run.
+        // Wasmtime compares the epoch in loops and at function entries. The ticker (`engine/ticker.rs`) increments the
+        // epoch while guests run.
         store.set_epoch_deadline(1);
         store.epoch_deadline_callback(|mut context| match context.data_mut().check_limits() {
             Some(error) => context.data_mut().end_guest(error),
@@ -187,44 +190,45 @@ impl LinkedModule {
 }
 
 fn define_functions(linker: &mut Linker<HostState>) -> wasmtime::Result<()> {
-    linker.func_wrap(MODULE, "now", |caller: Caller<'_, HostState>| now(caller.data()))?;
-    linker.func_wrap(MODULE, "random", random)?;
-    linker.func_wrap(MODULE, "print", print)?;
-    linker.func_wrap(MODULE, "digest", digest)?;
-    linker.func_wrap(MODULE, "zone", zone)?;
-    linker.func_wrap(MODULE, "surroundings", copy_surroundings)?;
-    linker.func_wrap(MODULE, "exhausted", |mut caller: Caller<'_, HostState>| {
+    linker.func_wrap(HOST_MODULE, "now", |caller: Caller<'_, HostState>| read_clock(caller.data()))?;
+    linker.func_wrap(HOST_MODULE, "random", fill_random)?;
+    linker.func_wrap(HOST_MODULE, "print", print_line)?;
+    linker.func_wrap(HOST_MODULE, "digest", write_digest)?;
+    linker.func_wrap(HOST_MODULE, "zone", zone_offset_minutes)?;
+    linker.func_wrap(HOST_MODULE, "surroundings", copy_surroundings)?;
+    linker.func_wrap(HOST_MODULE, "exhausted", |mut caller: Caller<'_, HostState>| {
         caller.data_mut().end_guest::<()>(GuestError::Memory)
     })?;
-    linker.func_wrap(MODULE, "absorb", absorb)?;
+    linker.func_wrap(HOST_MODULE, "absorb", add_to_global_digest)?;
     Ok(())
 }
 
-/// Returns the range of the guest's memory that the guest points to, and the host's state.
+/// Returns the `length` bytes of the guest's memory at address `at`, and the host's state. Ends the guest if the range
+/// is outside its memory.
 fn guest_bytes<'a>(
     caller: &'a mut Caller<'_, HostState>,
     at: u32,
     length: u32,
 ) -> wasmtime::Result<(&'a mut [u8], &'a mut HostState)> {
     let Some(memory) = caller.data().memory else {
-        return caller.data_mut().end_guest(GuestError::Invalid("it calls the host before it is started"));
+        return caller.data_mut().end_guest(GuestError::Invalid("the guest calls the host before it is started"));
     };
     let at = at as usize;
     if memory.data_size(&caller).checked_sub(length as usize).is_none_or(|last_start| at > last_start) {
-        return caller.data_mut().end_guest(GuestError::Invalid("it points outside its memory"));
+        return caller.data_mut().end_guest(GuestError::Invalid("the guest passes an address outside its memory"));
     }
     let (all, host) = memory.data_and_store_mut(caller);
     Ok((&mut all[at..at + length as usize], host))
 }
 
-fn now(host: &HostState) -> f64 {
+fn read_clock(host: &HostState) -> f64 {
     if host.booting {
-        return BOOT_MS;
+        return BOOT_TIME_MS;
     }
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(BOOT_MS, |since| (since.as_micros() as f64) / 1000.0)
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(BOOT_TIME_MS, |since| (since.as_micros() as f64) / 1000.0)
 }
 
-fn random(mut caller: Caller<'_, HostState>, at: u32, length: u32) -> wasmtime::Result<()> {
+fn fill_random(mut caller: Caller<'_, HostState>, at: u32, length: u32) -> wasmtime::Result<()> {
     let (bytes, host) = guest_bytes(&mut caller, at, length)?;
     if host.booting {
         bytes.fill(BOOT_RANDOM_BYTE);
@@ -233,14 +237,15 @@ fn random(mut caller: Caller<'_, HostState>, at: u32, length: u32) -> wasmtime::
     getrandom::fill(bytes).map_err(wasmtime::Error::new)
 }
 
-fn print(mut caller: Caller<'_, HostState>, level: i32, at: u32, length: u32) -> wasmtime::Result<()> {
+fn print_line(mut caller: Caller<'_, HostState>, level: i32, at: u32, length: u32) -> wasmtime::Result<()> {
     let (text, host) = guest_bytes(&mut caller, at, length)?;
     host.console.add_line(if level == UNHANDLED_REJECTION { "Uncaught (in promise) " } else { "" }, text);
     Ok(())
 }
 
-/// Writes a digest to `target` and returns its length, or 0 if the algorithm is unknown.
-fn digest(
+/// Writes the digest of a range of the guest's memory to the address `target`, and returns the digest's length. Returns
+/// 0 if the algorithm is unknown.
+fn write_digest(
     mut caller: Caller<'_, HostState>,
     name: u32,
     name_length: u32,
@@ -262,9 +267,14 @@ fn digest(
     Ok(length)
 }
 
-/// Returns the offset of an IANA zone at a time, in minutes east of UTC, or `i32::MIN` if there is no such zone or
-/// time.
-fn zone(mut caller: Caller<'_, HostState>, at: u32, length: u32, epoch_ms: f64) -> wasmtime::Result<i32> {
+/// Returns the offset of an IANA time zone at a time, in minutes east of UTC. Returns `i32::MIN` if the zone or the
+/// time does not exist.
+fn zone_offset_minutes(
+    mut caller: Caller<'_, HostState>,
+    at: u32,
+    length: u32,
+    epoch_ms: f64,
+) -> wasmtime::Result<i32> {
     static ZONES: OnceLock<TimeZoneDatabase> = OnceLock::new();
     let (name, _) = guest_bytes(&mut caller, at, length)?;
     let zone = str::from_utf8(name).ok().and_then(|name| ZONES.get_or_init(TimeZoneDatabase::bundled).get(name).ok());
@@ -275,7 +285,7 @@ fn zone(mut caller: Caller<'_, HostState>, at: u32, length: u32, epoch_ms: f64) 
     })
 }
 
-/// Returns the length of the surroundings as JSON, and copies them if `room` is large enough.
+/// Returns the length of the surroundings as JSON, and copies the JSON to `target` if it fits into `room` bytes.
 fn copy_surroundings(mut caller: Caller<'_, HostState>, target: u32, room: u32) -> wasmtime::Result<u32> {
     let text = caller.data().surroundings.clone();
     let length = text.len() as u32;
@@ -285,8 +295,8 @@ fn copy_surroundings(mut caller: Caller<'_, HostState>, target: u32, room: u32) 
     Ok(length)
 }
 
-/// Adds bytes to the digest of the global that is examined.
-fn absorb(mut caller: Caller<'_, HostState>, at: u32, length: u32) -> wasmtime::Result<()> {
+/// Adds bytes of the guest's memory to the digest of the global variable that is examined.
+fn add_to_global_digest(mut caller: Caller<'_, HostState>, at: u32, length: u32) -> wasmtime::Result<()> {
     let (bytes, host) = guest_bytes(&mut caller, at, length)?;
     host.global_digest.update(bytes);
     Ok(())

@@ -15,17 +15,18 @@ use crate::image::PAGE_BYTES;
 /// The error type that Wasmtime's trait requires.
 type CreatorError = String;
 
-/// Creates the memory of new guests, for Wasmtime.
+/// The factory that Wasmtime calls to create the memory of each new guest.
 pub struct GuestMemoryCreator;
 
-/// The address space of one guest. All of it is inaccessible until the memory grows into it.
+/// The reserved address space of one guest. The part beyond `size` is inaccessible until the memory grows.
 struct GuestMemory {
     start: NonNull<u8>,
-    /// The largest size of the memory, without the guard after it.
+    /// The largest size of the memory in bytes, without the guard. The guard is the inaccessible range after the
+    /// memory.
     capacity: usize,
-    /// The length of the whole mapping, guard included.
+    /// The length of the whole mapping in bytes, including the guard.
     reserved: usize,
-    /// The current size of the memory.
+    /// The current size of the memory in bytes.
     size: usize,
 }
 
@@ -67,8 +68,8 @@ impl GuestMemory {
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        // With huge pages, one written byte could cost 2 MiB.
-        // SAFETY: the range lies in the mapping that was just created.
+        // Huge pages are switched off: with them, one written byte could use 2 MiB of memory. SAFETY: the range lies in
+        // the mapping that was just created.
         unsafe { libc::madvise(start, capacity, libc::MADV_NOHUGEPAGE) };
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Self { start, capacity, reserved, size: 0 })
@@ -120,13 +121,13 @@ impl Drop for GuestMemory {
     }
 }
 
-/// A complete memory in an anonymous file. Guests map it copy-on-write, and the host reads it through a mapping of its
-/// own.
+/// An anonymous file that contains the complete memory of a heap. Guests map the file copy-on-write, and the host reads
+/// it through a read-only mapping.
 pub struct MemoryFile {
     file: File,
-    /// The host's read-only mapping of the file.
+    /// The start of the host's read-only mapping of the file.
     mapping: NonNull<u8>,
-    /// The length of the file and of its mapping.
+    /// The length of the file and of its mapping in bytes.
     bytes: usize,
 }
 
@@ -136,7 +137,7 @@ unsafe impl Send for MemoryFile {}
 unsafe impl Sync for MemoryFile {}
 
 impl MemoryFile {
-    /// Creates a memory of this size; `pages` yields the pages that are not zero, in rising order.
+    /// Creates a memory file of `bytes` bytes. `pages` yields the pages that are not zero, in rising order.
     pub fn create<'a>(bytes: usize, pages: impl Iterator<Item = (u32, &'a [u8])>) -> io::Result<Self> {
         let writer = MemoryFileWriter::new(bytes)?;
         writer.write_pages(pages)?;
@@ -160,7 +161,7 @@ impl Drop for MemoryFile {
     }
 }
 
-/// Writes a new memory file. Pages that are not written are zero and use no memory.
+/// A memory file that is being written. Pages that are never written are zero and use no memory.
 pub struct MemoryFileWriter {
     file: File,
     bytes: usize,
@@ -179,13 +180,13 @@ impl MemoryFileWriter {
         Ok(Self { file, bytes })
     }
 
-    /// Writes consecutive pages. It may be called from several threads.
+    /// Writes consecutive pages that begin at page `first`. It may be called from several threads.
     pub fn write_run(&self, first: u32, pages: &[u8]) -> io::Result<()> {
         self.file.write_all_at(pages, u64::from(first) * PAGE_BYTES as u64)
     }
 
-    /// Writes pages in rising order. Consecutive pages are written by one call, since a call for each page costs as
-    /// much as copying it.
+    /// Writes pages in rising order. Consecutive pages are written by one system call, because a system call for each
+    /// page would cost as much as copying the page.
     pub fn write_pages<'a>(&self, pages: impl Iterator<Item = (u32, &'a [u8])>) -> io::Result<()> {
         const MAX_RUN_PAGES: usize = 256;
         let mut run: Vec<&[u8]> = Vec::with_capacity(MAX_RUN_PAGES);
@@ -234,11 +235,12 @@ impl MemoryFileWriter {
     }
 }
 
-/// The memory of a guest that is not running. It borrows the guest, so the guest cannot run while the view exists.
+/// Access to the memory of a guest that is not running. The view borrows the guest, so the guest cannot run while the
+/// view exists.
 pub struct MemoryView<'a>(pub &'a mut [u8]);
 
 impl MemoryView<'_> {
-    /// Maps the file over the beginning of the memory, copy-on-write. The earlier content there is lost.
+    /// Maps the file over the beginning of the memory, copy-on-write. The earlier content of that range is lost.
     pub fn map(&mut self, source: &MemoryFile) -> io::Result<()> {
         if source.bytes > self.0.len() || !source.bytes.is_multiple_of(PAGE_BYTES) {
             return Err(io::ErrorKind::InvalidInput.into());

@@ -1,6 +1,6 @@
 //! A running guest: its memory, the functions that it can call on the host, and the functions that the host calls on
 //! it.
-//! Invariant: a guest is not trusted. Each pointer, length and id that it returns is checked before it is used.
+//! Invariant: a guest is not trusted. Each pointer, length and id that a guest returns is checked before it is used.
 
 mod dirty_pages;
 mod guest;

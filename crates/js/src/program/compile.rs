@@ -1,7 +1,7 @@
 //! Compiles guests to native code and caches the code in a private folder, so that later starts do not compile.
-//! Invariant: cached code runs with all rights of the process. It is loaded only if the folder and the file belong to
-//! this user, nobody else can write to them, and the code was made by this version of Wasmtime, for this kind of
-//! processor, with these settings.
+//! Invariant: cached code runs with all rights of the process. So cached code is loaded only if the folder and the file
+//! belong to this user, no other user can write to them, and the code was made by this version of Wasmtime, for this
+//! kind of processor, with these settings.
 #![allow(unsafe_code)]
 
 use std::fs::{self, DirBuilder, Metadata, OpenOptions, Permissions};
@@ -16,25 +16,25 @@ use wasmtime::{Config, Engine, MemoryCreator, Module, OptLevel, RegallocAlgorith
 
 use super::{Error, GuestParts};
 
-/// The native stack that a guest may use. The native frames of the parser and of `JSON.parse` are many times larger
-/// than their frames in the guest's own stack of 4 MiB. That stack must be exhausted first: its end is a RangeError,
-/// the end of this one is a trap.
+/// The native stack that a guest may use. Each native frame of the parser and of `JSON.parse` is many times larger than
+/// its frame in the guest's own stack of 4 MiB. The guest's own stack must be exhausted first, because this is a
+/// RangeError in the script, while the end of the native stack is a trap.
 const NATIVE_STACK_BYTES: usize = 64 << 20;
-/// The address space of each guest. With 4 GiB, every 32-bit address is inside it, so no access needs a bounds check.
-const RESERVED_BYTES: u64 = 4 << 30;
+/// The address space of each guest. Every 32-bit address is inside 4 GiB, so the compiled code needs no bounds checks.
+const GUEST_ADDRESS_SPACE_BYTES: u64 = 4 << 30;
 const GUARD_BYTES: u64 = 64 << 10;
 
 pub fn config(memory_creator: Arc<dyn MemoryCreator>) -> Config {
     let mut config = Config::new();
     config
         .with_host_memory(memory_creator)
-        .memory_reservation(RESERVED_BYTES)
+        .memory_reservation(GUEST_ADDRESS_SPACE_BYTES)
         .memory_guard_size(GUARD_BYTES)
-        // The memories that `memory_creator` makes never move.
+        // A memory that `memory_creator` creates never moves.
         .memory_may_move(false)
-        // Images are mapped by `machine`, and not by Wasmtime.
+        // The module `machine` maps heaps into memories, so Wasmtime must not map initial data.
         .memory_init_cow(false)
-        // Epochs bound time. Fuel would cost every instruction.
+        // Epochs limit the time of a step. Fuel, the other way to limit it, would slow down every instruction.
         .epoch_interruption(true)
         .max_wasm_stack(NATIVE_STACK_BYTES)
         .async_stack_size(NATIVE_STACK_BYTES) // not used, but Wasmtime refuses a smaller one than `max_wasm_stack`
@@ -46,19 +46,23 @@ pub fn config(memory_creator: Arc<dyn MemoryCreator>) -> Config {
     config
 }
 
-/// A private folder of compiled code. Without a folder, every start compiles.
+/// A private folder of compiled code. `None` means that every start compiles.
 #[derive(Debug, Clone, Default)]
 pub struct CodeCache(Option<PathBuf>);
 
 impl CodeCache {
-    /// Opens the folder. A folder that cannot be created or that belongs to another user is not used, which only costs
-    /// time.
+    /// Opens the folder. If the folder cannot be created or belongs to another user, no folder is used and every start
+    /// compiles.
     pub fn open(folder: Option<&Path>) -> Self {
         let Some(folder) = folder else { return Self(None) };
         match prepare_folder(folder) {
             Ok(()) => Self(Some(folder.to_owned())),
             Err(error) => {
-                tracing::warn!(folder = %folder.display(), %error, "the compiled JavaScript engine is not cached");
+                tracing::warn!(
+                    folder = %folder.display(),
+                    %error,
+                    "the folder for compiled JavaScript engines is unusable, so every start compiles; make it a folder of this user"
+                );
                 Self(None)
             }
         }
@@ -74,13 +78,18 @@ impl CodeCache {
         if let Some(file) = file
             && let Err(error) = module.serialize().map_err(io::Error::other).and_then(|code| store(&file, &code))
         {
-            tracing::warn!(file = %file.display(), %error, "the compiled JavaScript engine is not cached");
+            tracing::warn!(
+                file = %file.display(),
+                %error,
+                "the compiled JavaScript engine could not be stored, so the next start compiles again"
+            );
         }
         Ok(module)
     }
 }
 
-/// Returns a name that covers the guest and everything of this machine and build that the native code depends on.
+/// Returns a file name that is made of the digest of the guest and of a hash of all properties of this machine and
+/// build that native code depends on.
 fn file_name(engine: &Engine, guest: Digest) -> String {
     let mut hasher = DefaultHasher::new();
     engine.precompile_compatibility_hash().hash(&mut hasher);
@@ -89,12 +98,16 @@ fn file_name(engine: &Engine, guest: Digest) -> String {
 
 fn prepare_folder(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    // `symlink_metadata`, so that a link to a folder is refused.
+    // `symlink_metadata` does not follow links, so a link to a folder is refused.
     let metadata = fs::symlink_metadata(folder)?;
     if !metadata.is_dir() || !is_own(&metadata) {
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it is not a folder of this user"));
+        return Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            "the path is not a folder that belongs to this user",
+        ));
     }
-    // Others may have put files into an open folder. `load` refuses such files, and `store` writes to a new file only.
+    // Other users may have put files into the folder while it was open to them. `load` refuses such files, and `store`
+    // writes to a new file only.
     if metadata.mode() & 0o077 != 0 {
         fs::set_permissions(folder, Permissions::from_mode(0o700))?;
     }
@@ -107,8 +120,8 @@ fn is_own(metadata: &Metadata) -> bool {
 }
 
 fn load(engine: &Engine, path: &Path) -> Option<Module> {
-    // The open file is checked and not its path, because the path may lead to another file a moment later. O_NOFOLLOW
-    // refuses a link, and O_NONBLOCK keeps a pipe from blocking the start.
+    // The metadata is read from the open file and not from its path, because the path may lead to another file a moment
+    // later. O_NOFOLLOW refuses a link, and O_NONBLOCK prevents that a pipe blocks the start.
     let opened = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path);
     let (file, metadata) = match opened.and_then(|file| file.metadata().map(|metadata| (file, metadata))) {
         Ok(opened) => opened,
@@ -117,7 +130,7 @@ fn load(engine: &Engine, path: &Path) -> Option<Module> {
             tracing::warn!(
                 file = %path.display(),
                 %error,
-                "the compiled JavaScript engine is unusable; compiling again"
+                "the stored code of the JavaScript engine is unusable, so the engine is compiled again"
             );
             return None;
         }
@@ -125,28 +138,28 @@ fn load(engine: &Engine, path: &Path) -> Option<Module> {
     if !metadata.is_file() || !is_own(&metadata) || metadata.mode() & 0o022 != 0 {
         tracing::warn!(
             file = %path.display(),
-            "the compiled JavaScript engine is not a private file of this user; compiling again"
+            "the file of the compiled JavaScript engine may belong to or be written by another user, so the engine is compiled again"
         );
         return None;
     }
-    // SAFETY: the file belongs to this user and nobody else can write it. It is in a folder that only this user can
-    // write to (`prepare_folder`), its name contains settings, processor and version, and it was complete when it got
-    // that name (`store`).
+    // SAFETY: the file belongs to this user, and no other user can write to the file or to its folder
+    // (`prepare_folder`). The name of the file contains a hash of settings, processor and version, and the file was
+    // complete when it got this name (`store`).
     match unsafe { Module::deserialize_open_file(engine, file) } {
         Ok(module) => Some(module),
         Err(error) => {
             tracing::warn!(
                 file = %path.display(),
                 %error,
-                "the compiled JavaScript engine is unusable; compiling again"
+                "the stored code of the JavaScript engine is unusable, so the engine is compiled again"
             );
             None
         }
     }
 }
 
-/// Writes the file under a temporary name and renames it, so that a crash leaves no partial code under the final name.
-/// The temporary file must be new, because an existing one could be a link to another place.
+/// Writes the code to a temporary file and renames the file, so that a crash leaves no partial code under the final
+/// name. The temporary file must be new, because an existing file could be a link to another file.
 fn store(path: &Path, code: &[u8]) -> io::Result<()> {
     let temporary = path.with_extension(format!("{}.new", std::process::id()));
     let _ = fs::remove_file(&temporary);

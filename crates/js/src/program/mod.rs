@@ -1,6 +1,7 @@
-//! The program of an engine: takes apart and compiles a guest, which is WebAssembly with the prelude in it.
-//! Invariant: an engine is identified by its content. Its name is the digest of the guest and of the image that the
-//! guest boots to, so a guest that comes from outside is the same engine or has another name.
+//! Parses and compiles a guest. A guest file is the JavaScript engine as WebAssembly, with the prelude (the JavaScript
+//! that defines the globals) in custom sections.
+//! Invariant: the name of an engine is the digest of its guest and of its base image. So an imported guest either is
+//! the same engine or has another name.
 
 mod compile;
 mod parts;
@@ -8,19 +9,19 @@ mod parts;
 pub use compile::{CodeCache, config};
 pub use parts::GuestParts;
 
-/// Why bytes are not a guest that can run here.
+/// The reason for which bytes are not a guest that this process can run.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("the guest is not WebAssembly: {0}")]
+    #[error("the JavaScript guest is not WebAssembly: {0}")]
     Format(#[from] wasmparser::BinaryReaderError),
-    #[error("the guest imports {0}, which engines may not")]
+    #[error("the JavaScript guest imports `{0}`; a guest may import from the module `tokamak` only")]
     Import(String),
-    #[error("the guest does not have the form of an engine: {0}")]
+    #[error("the JavaScript guest has a wrong form: {0}")]
     Shape(&'static str),
-    #[error("the guest does not compile")]
+    #[error("the JavaScript guest does not compile")]
     Compile(#[source] wasmtime::Error),
-    #[error("the guest does not boot")]
+    #[error("the JavaScript guest does not boot")]
     Boot(#[source] wasmtime::Error),
-    #[error("the prelude fails: {0}")]
+    #[error("the prelude of the JavaScript guest failed: {0}")]
     Prelude(String),
 }

@@ -1,37 +1,37 @@
-//! Splits a guest into its code without initial data, that data, and its prelude.
-//! Invariant: the code for the compiler has no data segments. Wasmtime would write them into the memory of every new
-//! instance, over the image that is mapped there. Only the boot writes them, once.
+//! Splits a guest file into its code, its initial data and its prelude.
+//! Invariant: the code for the compiler has no data segments. Wasmtime would write data segments into the memory of
+//! every new instance, over the heap that is mapped there. Only the boot writes the initial data.
 
 use wasmparser::{DataKind, ExternalKind, GlobalSectionReader, ImportSectionReader, Operator, Parser, Payload};
 
 use super::Error;
 
-/// The name of the sections that `build/prelude.rs` writes.
+/// The name of the custom sections with the prelude, which `build/prelude.rs` writes.
 const PRELUDE_SECTION: &str = "tokamak.prelude";
-/// The only module that a guest may import from.
+/// The name of the only module that a guest may import from.
 const HOST_MODULE: &str = "tokamak";
-/// The largest guest. The time to compile grows with the size, and the guest of this build has about a megabyte.
+/// The size of the largest guest file. The time to compile grows with the size. The guest of this build has about 1 MB.
 const MAX_GUEST_BYTES: usize = 8 << 20;
 /// The length of the magic number and the version at the beginning of WebAssembly.
 const WASM_HEADER_BYTES: usize = 8;
-const DATA_SECTION: u8 = 11;
-const DATA_COUNT_SECTION: u8 = 12;
+const DATA_SECTION_ID: u8 = 11;
+const DATA_COUNT_SECTION_ID: u8 = 12;
 
 pub struct GuestParts {
     /// The module without its data sections.
     pub code: Vec<u8>,
-    /// The initial data, as address and content.
+    /// The segments of initial data, each with its address.
     pub data: Vec<(u32, Vec<u8>)>,
-    /// The name and the text of each file of the prelude, in order.
+    /// The name and the text of each file of the prelude, in the order in which the boot runs them.
     pub prelude: Vec<(String, String)>,
-    /// The size of the stack, which is at the beginning of the memory.
+    /// The size of the guest's stack, which is at the beginning of the memory.
     pub stack_bytes: u32,
 }
 
 impl GuestParts {
     pub fn read(guest: &[u8]) -> Result<Self, Error> {
         if guest.len() > MAX_GUEST_BYTES {
-            return Err(Error::Shape("it is too large"));
+            return Err(Error::Shape("the file is larger than 8 MiB"));
         }
         let mut parts = Self {
             code: guest.get(..WASM_HEADER_BYTES).unwrap_or_default().to_vec(),
@@ -51,8 +51,8 @@ impl GuestParts {
                 }
                 Payload::ImportSection(section) => check_imports(section.clone())?,
                 Payload::GlobalSection(section) => parts.stack_bytes = initial_stack_pointer(section.clone())?,
-                // Code that runs at instantiation would write into the mapped image.
-                Payload::StartSection { .. } => return Err(Error::Shape("it has a start function")),
+                // A start function runs at instantiation and could write over the mapped heap.
+                Payload::StartSection { .. } => return Err(Error::Shape("the file has a start function")),
                 Payload::ExportSection(section) => {
                     for export in section.clone() {
                         let export = export?;
@@ -68,25 +68,25 @@ impl GuestParts {
                 _ => {}
             }
             if let Some((id, range)) = payload.as_section()
-                && id != DATA_SECTION
-                && id != DATA_COUNT_SECTION
+                && id != DATA_SECTION_ID
+                && id != DATA_COUNT_SECTION_ID
             {
-                let content = guest.get(range).ok_or(Error::Shape("a section is cut off"))?;
+                let content = guest.get(range).ok_or(Error::Shape("a section of the file is cut off"))?;
                 parts.code.push(id);
                 push_leb128(&mut parts.code, content.len());
                 parts.code.extend_from_slice(content);
             }
         }
         if !exports_memory || parts.stack_bytes == 0 || parts.prelude.is_empty() {
-            return Err(Error::Shape("memory, stack or prelude is missing"));
+            return Err(Error::Shape("the file has no memory, no stack or no prelude"));
         }
         Ok(parts)
     }
 }
 
 fn prelude_file(section: &[u8]) -> Result<(String, String), Error> {
-    let text = std::str::from_utf8(section).map_err(|_| Error::Shape("its prelude is not text"))?;
-    let (name, text) = text.split_once('\0').ok_or(Error::Shape("a file of its prelude has no name"))?;
+    let text = std::str::from_utf8(section).map_err(|_| Error::Shape("the prelude is not UTF-8 text"))?;
+    let (name, text) = text.split_once('\0').ok_or(Error::Shape("a file of the prelude has no name"))?;
     Ok((name.to_owned(), text.to_owned()))
 }
 
@@ -100,27 +100,29 @@ fn check_imports(section: ImportSectionReader<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns the initial stack pointer, which is the only global of a C program. Globals are not part of an image, so
-/// another one would be lost between two steps.
+/// Returns the initial stack pointer, which is the only WebAssembly global of a C program. Globals are not part of a
+/// heap, so the value of another global would be lost between two steps.
 fn initial_stack_pointer(section: GlobalSectionReader<'_>) -> Result<u32, Error> {
     let mut globals = section.into_iter();
     let (Some(global), None) = (globals.next(), globals.next()) else {
-        return Err(Error::Shape("it has other globals than its stack pointer"));
+        return Err(Error::Shape("the file has other WebAssembly globals than the stack pointer"));
     };
-    constant(global?.init_expr.get_operators_reader().read()?)
+    read_constant(global?.init_expr.get_operators_reader().read()?)
 }
 
 fn data_address(kind: &DataKind<'_>) -> Result<u32, Error> {
     match kind {
-        DataKind::Active { memory_index: 0, offset_expr } => constant(offset_expr.get_operators_reader().read()?),
-        _ => Err(Error::Shape("it has data without an address")),
+        DataKind::Active { memory_index: 0, offset_expr } => read_constant(offset_expr.get_operators_reader().read()?),
+        _ => Err(Error::Shape("a data segment of the file has no address")),
     }
 }
 
-fn constant(operator: Operator<'_>) -> Result<u32, Error> {
+fn read_constant(operator: Operator<'_>) -> Result<u32, Error> {
     match operator {
-        Operator::I32Const { value } => u32::try_from(value).map_err(|_| Error::Shape("an address is out of range")),
-        _ => Err(Error::Shape("an address is not a constant")),
+        Operator::I32Const { value } => {
+            u32::try_from(value).map_err(|_| Error::Shape("the address of a data segment or of the stack is negative"))
+        }
+        _ => Err(Error::Shape("the address of a data segment or of the stack is not a constant")),
     }
 }
 

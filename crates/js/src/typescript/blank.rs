@@ -1,6 +1,6 @@
 //! Walks the tree of a TypeScript source and replaces all types with spaces.
-//! Invariant: every statement still begins and ends where it did. If two statements would be read as one after types
-//! were blanked, a `;` stands between them.
+//! Invariant: every statement keeps its beginning and its end. If JavaScript would read two statements as one after
+//! types were blanked, a `;` is written between the statements.
 
 use oxc_ast::ast::*;
 use oxc_ast_visit::{Visit, walk};
@@ -11,11 +11,11 @@ use ports::scripts::Thrown;
 use super::edits::{Edits, ends_line};
 use super::unsupported::UnsupportedSyntax;
 
-/// The words before the name of a member that mean nothing at run time.
-const MODIFIERS: [&str; 7] = ["public", "private", "protected", "readonly", "override", "declare", "abstract"];
+/// The words before the name of a class member that have no effect at run time.
+const MEMBER_MODIFIERS: [&str; 7] = ["public", "private", "protected", "readonly", "override", "declare", "abstract"];
 
-/// The beginnings of a text that would continue the field before it.
-const CONTINUATIONS: [&str; 4] = ["[", "*", "in", "instanceof"];
+/// A text that begins with one of these strings would continue the class field before it.
+const FIELD_CONTINUATIONS: [&str; 4] = ["[", "*", "in", "instanceof"];
 
 pub fn blank_types(source: &str, program: &Program<'_>) -> Result<String, Thrown> {
     let mut blanker = TypeBlanker {
@@ -47,7 +47,7 @@ pub fn refuse_modules(source: &str, program: &Program<'_>) -> Result<(), Thrown>
 struct TypeBlanker<'s> {
     source: &'s str,
     edits: Edits,
-    /// The ends of statements and fields that need a `;` if they end with a type.
+    /// The ends of statements and fields. A `;` is written there if the last character was blanked.
     statement_ends: Vec<u32>,
     /// The positions at which a statement or the body of an arrow function begins with `<`.
     angle_starts: Vec<u32>,
@@ -60,7 +60,7 @@ impl TypeBlanker<'_> {
         self.edits.blank(span.start, span.end);
     }
 
-    /// Blanks a whole statement or member and leaves a `;`.
+    /// Blanks a whole statement or class member and writes a `;` in its place.
     fn blank_statement(&mut self, span: Span) {
         self.blank(span);
         self.edits.replace(span.start as usize, ';');
@@ -72,33 +72,34 @@ impl TypeBlanker<'_> {
 
     /// Replaces the `?` or `!` after a name with a space.
     fn blank_mark(&mut self, after: u32) {
-        let at = next_token(self.source, after as usize);
+        let at = skip_spaces_and_comments(self.source, after as usize);
         if matches!(self.source.as_bytes().get(at), Some(b'?' | b'!')) {
             self.edits.blank(at as u32, at as u32 + 1);
         }
     }
 
-    /// Replaces the modifiers before the name of a member with spaces, and also the `?` or `!` after the name if
-    /// `marked`.
+    /// Replaces the modifiers before the name of a class member with spaces. If `marked`, the `?` or `!` after the name
+    /// is also replaced.
     fn blank_member(&mut self, start: u32, key: Span, computed: bool, marked: bool) {
         let words = words_between(self.source, start as usize, key.start as usize);
-        let modifiers: Vec<_> = words.into_iter().filter(|(_, word)| MODIFIERS.contains(word)).collect();
+        let modifiers: Vec<_> = words.into_iter().filter(|(_, word)| MEMBER_MODIFIERS.contains(word)).collect();
         for (at, word) in &modifiers {
             self.edits.blank(*at as u32, (at + word.len()) as u32);
         }
-        // Without the modifier, `public ['y'] = 2` or `private *z() {}` would continue a field `x = 1` on the line
-        // before.
+        // If the modifier became spaces only, `public ['y'] = 2` or `private *z() {}` would continue a field `x = 1` on
+        // the line before. So a `;` is written.
         if let (Some((first_at, _)), Some((last_at, last_word))) = (modifiers.first(), modifiers.last()) {
-            let rest_at = next_token(self.source, last_at + last_word.len());
+            let rest_at = skip_spaces_and_comments(self.source, last_at + last_word.len());
             let rest = self.source.get(rest_at..).unwrap_or_default();
-            let is_first_word = *first_at == next_token(self.source, start as usize);
-            if is_first_word && CONTINUATIONS.iter().any(|beginning| rest.starts_with(beginning)) {
+            let is_first_word = *first_at == skip_spaces_and_comments(self.source, start as usize);
+            if is_first_word && FIELD_CONTINUATIONS.iter().any(|beginning| rest.starts_with(beginning)) {
                 self.edits.replace(*first_at, ';');
             }
         }
         if marked {
             // The name of a computed member is followed by a `]`.
-            let end = if computed { next_token(self.source, key.end as usize) as u32 + 1 } else { key.end };
+            let end =
+                if computed { skip_spaces_and_comments(self.source, key.end as usize) as u32 + 1 } else { key.end };
             self.blank_mark(end);
         }
     }
@@ -113,8 +114,8 @@ impl TypeBlanker<'_> {
         self.source.get(from as usize..to as usize).is_some_and(|text| text.contains(ends_line))
     }
 
-    /// Writes a `;` at the end of each statement whose last character was blanked, since the next line could continue
-    /// it otherwise.
+    /// Writes a `;` at the end of each statement whose last character was blanked. Otherwise the next line could
+    /// continue the statement.
     fn close_statements(&mut self) {
         self.edits.sort();
         for end in std::mem::take(&mut self.statement_ends) {
@@ -124,7 +125,7 @@ impl TypeBlanker<'_> {
         }
     }
 
-    /// Returns whether a statement declares types only, so that it can be blanked as a whole.
+    /// Returns whether a statement declares only types. Such a statement is blanked as a whole.
     fn declares_only_types(statement: &Statement<'_>) -> bool {
         let declaration = match statement {
             Statement::ExportDeclaration(export) => Some(&export.declaration),
@@ -201,7 +202,7 @@ impl<'a> Visit<'a> for TypeBlanker<'_> {
 
     fn visit_function(&mut self, it: &Function<'a>, flags: ScopeFlags) {
         if let Some(this) = &it.this_param {
-            let comma = next_token(self.source, this.span.end as usize);
+            let comma = skip_spaces_and_comments(self.source, this.span.end as usize);
             let end = if self.source.as_bytes().get(comma) == Some(&b',') { comma as u32 + 1 } else { this.span.end };
             self.edits.blank(this.span.start, end);
         }
@@ -251,8 +252,8 @@ impl<'a> Visit<'a> for TypeBlanker<'_> {
             }
         }
         if let Some(first) = it.implements.first() {
-            // The tree has no position of the word `implements`. It stands after the last part before it, whichever
-            // that is.
+            // The syntax tree has no position of the word `implements`, so the search for the word starts after the
+            // last part of the class head that is before it.
             let heritage_end = it.heritage.as_ref().map(|heritage| {
                 let arguments = heritage.type_arguments.as_ref().map(|arguments| arguments.span.end);
                 arguments.unwrap_or(heritage.expression.span().end)
@@ -260,7 +261,7 @@ impl<'a> Visit<'a> for TypeBlanker<'_> {
             let generics_end = it.type_parameters.as_ref().map(|generics| generics.span.end);
             let name_end = it.id.as_ref().map(|id| id.span.end);
             let before_end = heritage_end.or(generics_end).or(name_end).unwrap_or(it.span.start);
-            let search_from = next_token(self.source, before_end as usize);
+            let search_from = skip_spaces_and_comments(self.source, before_end as usize);
             let offset = self.source[search_from..first.span.start as usize].find("implements").unwrap_or(0);
             self.edits.blank((search_from + offset) as u32, it.body.span.start);
         }
@@ -333,7 +334,8 @@ impl<'a> Visit<'a> for TypeBlanker<'_> {
 
     fn visit_ts_type_assertion(&mut self, it: &TSTypeAssertion<'a>) {
         let value = it.expression.span().start;
-        // Without the type, `return <\nT>x` would return nothing, and the body of `() => <T>{}` would be a block.
+        // If the type were blanked, `return <\nT>x` would return `undefined`, and the body of `() => <T>{}` would
+        // become a block. Such assertions are refused.
         let statement_starts = ["{", "function", "class", "let", "async"];
         let becomes_statement = self.angle_starts.contains(&it.span.start)
             && self
@@ -348,8 +350,8 @@ impl<'a> Visit<'a> for TypeBlanker<'_> {
     }
 }
 
-/// Returns the position of the next character from `at` on that is in no space and in no comment.
-fn next_token(source: &str, mut at: usize) -> usize {
+/// Returns the position of the first character at or after `at` that belongs neither to a space nor to a comment.
+fn skip_spaces_and_comments(source: &str, mut at: usize) -> usize {
     loop {
         let rest = source.get(at..).unwrap_or_default();
         let space = rest.len() - rest.trim_start().len();
@@ -365,10 +367,11 @@ fn next_token(source: &str, mut at: usize) -> usize {
     }
 }
 
-/// Returns the words from `from` on with their positions, up to `to` or to the first character that belongs to no word.
+/// Returns the words from `from` to `to` with their positions. The search ends earlier at the first character that is
+/// neither part of a word nor a space.
 fn words_between(source: &str, from: usize, to: usize) -> Vec<(usize, &str)> {
     let mut words = Vec::new();
-    let mut at = next_token(source, from);
+    let mut at = skip_spaces_and_comments(source, from);
     while at < to {
         let rest = &source[at..to];
         let length = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
@@ -376,7 +379,7 @@ fn words_between(source: &str, from: usize, to: usize) -> Vec<(usize, &str)> {
             break;
         }
         words.push((at, &rest[..length]));
-        at = next_token(source, at + length);
+        at = skip_spaces_and_comments(source, at + length);
     }
     words
 }

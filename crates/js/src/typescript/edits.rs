@@ -1,13 +1,15 @@
-//! The edits of a source: ranges that become spaces, and single characters that are replaced.
-//! Invariant: line ends stay, and every other character is replaced by one character, so all positions stay.
+//! The type `Edits`: the changes of a source text. It contains ranges that become spaces, and single characters that
+//! are replaced.
+//! Invariant: line ends are kept, and every other character is replaced by one character, so the line and column of
+//! each character stay the same.
 
 use std::collections::BTreeMap;
 
 #[derive(Default)]
 pub struct Edits {
-    /// The ranges that become spaces, in bytes. Sorted and disjoint after [`Edits::sort`].
+    /// The byte ranges that become spaces. They are sorted and disjoint after [`Edits::sort`].
     blanks: Vec<(usize, usize)>,
-    /// The replaced characters by position. They take precedence over ranges.
+    /// The new characters by byte position. They take precedence over ranges.
     replacements: BTreeMap<usize, char>,
 }
 
@@ -18,12 +20,13 @@ impl Edits {
         }
     }
 
-    /// Replaces the character that begins at this position. The first replacement of a character counts.
+    /// Replaces the character that begins at byte `at`. If a character is replaced twice, the first replacement is
+    /// used.
     pub fn replace(&mut self, at: usize, character: char) {
         self.replacements.entry(at).or_insert(character);
     }
 
-    /// Sorts the ranges and joins those that overlap or touch.
+    /// Sorts the ranges, and joins ranges that overlap or touch.
     pub fn sort(&mut self) {
         self.blanks.sort_unstable();
         self.blanks.dedup_by(|next, joined| {
@@ -33,7 +36,7 @@ impl Edits {
         });
     }
 
-    /// Returns whether the position is in a range. The ranges must be sorted.
+    /// Returns whether the byte position is in a range. [`Edits::sort`] must have been called.
     pub fn is_blank(&self, at: usize) -> bool {
         let first_after = self.blanks.partition_point(|(from, _)| *from <= at);
         first_after.checked_sub(1).is_some_and(|index| at < self.blanks[index].1)

@@ -1,16 +1,18 @@
-//! Decides whether a source may be given to the parser, which backtracks where TypeScript is ambiguous.
-//! Invariant: brackets are counted as the parser will count them. If that is uncertain, every `<` counts as a bracket
-//! with a choice.
+//! Decides whether the TypeScript parser may parse a source. The parser backtracks at ambiguous syntax, so a hostile
+//! source could occupy it practically forever.
+//! Invariant: brackets are counted as the parser counts them. If this is uncertain, every `<` of the source counts as a
+//! nested choice.
 //!
-//! A `<` can begin type arguments or be a comparison, so the parser tries both. Each bracket with a `<` before the next
-//! bracket opens can double the time: `(a=b<` repeated thirty times would practically never end.
+//! A choice is a `<`, which can begin type arguments or be a comparison, so the parser tries both. Each nested bracket
+//! that contains a `<` can double the parser's time: `(a=b<` repeated thirty times would practically never end.
 
-/// The largest depth of brackets. The parser's time grows with its square.
-const MAX_DEPTH: usize = 128;
-/// The largest number of `<` in one bracket that no `>` has closed. The time grows with its square, too.
-const MAX_PENDING: usize = 200;
-/// The largest number of nested brackets with a `<` in them. The time doubles with each.
-const MAX_CHOICES: usize = 9;
+/// The largest depth of brackets. The parser's time grows with the square of the depth.
+const MAX_BRACKET_DEPTH: usize = 128;
+/// The largest number of `<` in one bracket that no `>` has closed. The parser's time grows with the square of this
+/// number.
+const MAX_UNCLOSED_ANGLES: usize = 200;
+/// The largest number of nested brackets that contain a `<`. The parser's time doubles with each of them.
+const MAX_NESTED_CHOICES: usize = 9;
 
 pub fn is_safe_to_parse(source: &str) -> bool {
     let mut scan = BracketScan {
@@ -18,77 +20,80 @@ pub fn is_safe_to_parse(source: &str) -> bool {
         at: 0,
         brackets: vec![Bracket::default()],
         after_value: false,
-        uncertain: false,
+        is_uncertain: false,
     };
     while scan.at < scan.bytes.len() {
-        scan.token();
-        let choices = scan.brackets.iter().filter(|bracket| bracket.has_choice).count();
-        let pending = scan.brackets.last().map_or(0, |bracket| bracket.pending);
-        if scan.brackets.len() > MAX_DEPTH || choices > MAX_CHOICES || pending > MAX_PENDING {
+        scan.scan_token();
+        let choices = scan.brackets.iter().filter(|bracket| bracket.contains_angle).count();
+        let unclosed_angles = scan.brackets.last().map_or(0, |bracket| bracket.unclosed_angles);
+        if scan.brackets.len() > MAX_BRACKET_DEPTH
+            || choices > MAX_NESTED_CHOICES
+            || unclosed_angles > MAX_UNCLOSED_ANGLES
+        {
             return false;
         }
     }
-    !scan.uncertain || source.matches('<').count() <= MAX_CHOICES
+    !scan.is_uncertain || source.matches('<').count() <= MAX_NESTED_CHOICES
 }
 
-/// A bracket that is open. The first one stands for the source itself.
+/// An open bracket. The first entry of the list represents the source itself.
 #[derive(Default)]
 struct Bracket {
-    /// Whether it contains a `<`.
-    has_choice: bool,
-    /// The number of `<` in it that no `>` has closed.
-    pending: usize,
-    /// Whether it is a `${` of a template.
+    /// Whether the bracket contains a `<`.
+    contains_angle: bool,
+    /// The number of `<` in the bracket that no `>` has closed.
+    unclosed_angles: usize,
+    /// Whether the bracket is the `${` of a template.
     is_template: bool,
 }
 
-/// Scans a source for brackets, outside of strings, templates, comments and regular expressions.
+/// A scan for the brackets of a source. It skips strings, templates, comments and regular expressions.
 struct BracketScan<'s> {
     bytes: &'s [u8],
     at: usize,
     /// The open brackets, the innermost last.
     brackets: Vec<Bracket>,
-    /// Whether a value was just read, so that a `/` is a division.
+    /// Whether the last token ended a value. A `/` after a value is a division and does not begin a regular expression.
     after_value: bool,
-    /// Whether the parser may read the source in another way than this scan.
-    uncertain: bool,
+    /// Whether the parser may read the source differently from this scan.
+    is_uncertain: bool,
 }
 
 impl BracketScan<'_> {
-    fn token(&mut self) {
+    fn scan_token(&mut self) {
         let byte = self.bytes[self.at];
         match byte {
-            b'(' | b'[' | b'{' => self.open(false),
+            b'(' | b'[' | b'{' => self.open_bracket(false),
             b'}' if self.brackets.last().is_some_and(|bracket| bracket.is_template) => {
-                self.close();
-                self.template();
+                self.close_bracket();
+                self.skip_template();
             }
-            b')' | b']' | b'}' => self.close(),
-            b'\'' | b'"' => self.string(byte),
-            b'`' => self.template(),
-            b'/' => self.slash(),
+            b')' | b']' | b'}' => self.close_bracket(),
+            b'\'' | b'"' => self.skip_string(byte),
+            b'`' => self.skip_template(),
+            b'/' => self.scan_slash(),
             b'<' => {
-                // In some sources `<!--` begins a comment.
-                self.uncertain |= self.rest().starts_with(b"<!--");
+                // In a script, unlike in a module, `<!--` begins a comment.
+                self.is_uncertain |= self.rest().starts_with(b"<!--");
                 if let Some(bracket) = self.brackets.last_mut() {
-                    bracket.has_choice = true;
-                    bracket.pending += 1;
+                    bracket.contains_angle = true;
+                    bracket.unclosed_angles += 1;
                 }
-                self.step(1, false);
+                self.advance(1, false);
             }
             b'>' => {
                 if let Some(bracket) = self.brackets.last_mut() {
-                    bracket.pending = bracket.pending.saturating_sub(1);
+                    bracket.unclosed_angles = bracket.unclosed_angles.saturating_sub(1);
                 }
-                self.step(1, false);
+                self.advance(1, false);
             }
             b'-' => {
-                // In some sources `-->` begins a comment.
-                self.uncertain |= self.rest().starts_with(b"-->");
-                self.step(1, false);
+                // In a script, unlike in a module, `-->` at the start of a line begins a comment.
+                self.is_uncertain |= self.rest().starts_with(b"-->");
+                self.advance(1, false);
             }
-            byte if is_word_byte(byte) => self.word(),
-            byte => self.step(1, self.after_value && byte.is_ascii_whitespace()),
+            byte if is_word_byte(byte) => self.skip_word(),
+            byte => self.advance(1, self.after_value && byte.is_ascii_whitespace()),
         }
     }
 
@@ -96,33 +101,33 @@ impl BracketScan<'_> {
         &self.bytes[self.at.min(self.bytes.len())..]
     }
 
-    fn step(&mut self, bytes: usize, after_value: bool) {
+    fn advance(&mut self, bytes: usize, after_value: bool) {
         self.at += bytes;
         self.after_value = after_value;
     }
 
-    fn open(&mut self, is_template: bool) {
+    fn open_bracket(&mut self, is_template: bool) {
         self.brackets.push(Bracket { is_template, ..Bracket::default() });
-        self.step(1, false);
+        self.advance(1, false);
     }
 
-    fn close(&mut self) {
+    fn close_bracket(&mut self) {
         if self.brackets.len() > 1 {
             self.brackets.pop();
         }
-        self.step(1, true);
+        self.advance(1, true);
     }
 
-    fn word(&mut self) {
+    fn skip_word(&mut self) {
         let length = self.rest().iter().take_while(|byte| is_word_byte(**byte)).count();
-        // After these words a `/` begins a regular expression.
+        // A `/` after one of these words begins a regular expression.
         let words_before_values: [&[u8]; 10] =
             [b"return", b"typeof", b"case", b"in", b"of", b"await", b"yield", b"void", b"delete", b"else"];
         let is_value = !words_before_values.contains(&&self.rest()[..length]);
-        self.step(length, is_value);
+        self.advance(length, is_value);
     }
 
-    fn string(&mut self, quote: u8) {
+    fn skip_string(&mut self, quote: u8) {
         self.at += 1;
         while let Some(byte) = self.bytes.get(self.at) {
             self.at += if *byte == b'\\' { 2 } else { 1 };
@@ -133,8 +138,8 @@ impl BracketScan<'_> {
         self.after_value = true;
     }
 
-    /// Skips a template, from a back quote or from the end of a `${}`, to the next `${` or to the end.
-    fn template(&mut self) {
+    /// Skips a template from a back quote, or from the end of a `${}`, to the next `${` or to the end of the template.
+    fn skip_template(&mut self) {
         if self.bytes.get(self.at) == Some(&b'`') {
             self.at += 1;
         }
@@ -144,16 +149,16 @@ impl BracketScan<'_> {
                 b'`' => break,
                 b'$' if self.bytes.get(self.at + 1) == Some(&b'{') => {
                     self.at += 1;
-                    return self.open(true);
+                    return self.open_bracket(true);
                 }
                 _ => {}
             }
             self.at += 1;
         }
-        self.step(1, true);
+        self.advance(1, true);
     }
 
-    fn slash(&mut self) {
+    fn scan_slash(&mut self) {
         let rest = self.rest();
         if rest.starts_with(b"//") {
             self.at += rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
@@ -161,13 +166,13 @@ impl BracketScan<'_> {
             let end = rest.windows(2).skip(2).position(|pair| pair == b"*/");
             self.at += end.map_or(rest.len(), |end| end + 4);
         } else {
-            self.regular_expression_or_division();
+            self.skip_regular_expression_or_division();
         }
     }
 
-    /// Skips a regular expression or a `/`. After a bracket or a word the slash may be either, so the scan is uncertain
-    /// if the two readings would count other brackets.
-    fn regular_expression_or_division(&mut self) {
+    /// Skips a regular expression or a division sign. A slash after a bracket or a word may be either of them. The scan
+    /// becomes uncertain if the two readings would count different brackets.
+    fn skip_regular_expression_or_division(&mut self) {
         let mut in_class = false;
         let ends = self.rest().iter().skip(1).scan(false, |is_escaped, byte| {
             let is_plain = !*is_escaped;
@@ -179,8 +184,8 @@ impl BracketScan<'_> {
         let expression = &self.rest()[..length.min(self.rest().len())];
         let has_brackets = expression.iter().any(|byte| b"()[]{}'\"`<".contains(byte));
         let has_comment = expression[1..].windows(2).any(|pair| pair == b"/*");
-        self.uncertain |= self.after_value && (has_brackets || has_comment) && expression.ends_with(b"/");
-        self.step(if self.after_value { 1 } else { length }, !self.after_value);
+        self.is_uncertain |= self.after_value && (has_brackets || has_comment) && expression.ends_with(b"/");
+        self.advance(if self.after_value { 1 } else { length }, !self.after_value);
     }
 }
 

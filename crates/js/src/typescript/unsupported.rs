@@ -1,10 +1,11 @@
-//! The syntax that cannot be removed because it does something at run time, and the messages that say what to write
-//! instead.
-//! Invariant: every such message is a `SyntaxError` with the caller's own line, like the errors of the engine.
+//! The TypeScript syntax that cannot be replaced with spaces because it has an effect at run time, and the messages
+//! with the syntax to write instead.
+//! Invariant: every error of this module is a `SyntaxError` with the line of the caller's source, like the errors of
+//! the engine.
 
 use ports::scripts::Thrown;
 
-/// The name that the engine gives the source of a run in stack traces.
+/// The file name of a run's source in the engine's stack traces.
 const SOURCE_NAME: &str = "run.js";
 
 #[derive(Debug, Clone, Copy)]

@@ -30,7 +30,7 @@ fn only_file(folder: &Path) -> PathBuf {
     files[0].clone()
 }
 
-/// Returns the inode and the time of change. A file that was written again has other ones.
+/// Returns the inode and the modification time of a file. Both change if the file is written again.
 fn identity(file: &Path) -> (u64, i64) {
     let metadata = fs::symlink_metadata(file).unwrap();
     (metadata.ino(), metadata.mtime_nsec())
@@ -46,7 +46,7 @@ fn the_folder_and_its_files_are_private_and_reused() {
     let first = identity(&file);
     start_engine(&folder);
     assert_eq!(identity(&file), first, "the guest is compiled once");
-    // A folder that others may enter is made private again.
+    // The engine makes a folder private if other users may enter it.
     for open_mode in [0o777, 0o770, 0o755] {
         set_mode(&folder, open_mode);
         start_engine(&folder);

@@ -1,4 +1,4 @@
-//! Objects that are damaged, swapped or invented: each is refused by its key, and none becomes another heap.
+//! Tests of damaged, swapped and invented objects: loading each of them returns an error with the requested key.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The heap codec: an object that was written is read back, and every other object is refused.
+//! Tests of the heap codec: an encoded object is decoded to the same heap, and every damaged object is refused.
 //! Invariant: every kind of damage leads to an error that names the requested heap.
 
 use std::sync::Mutex;
@@ -290,7 +290,7 @@ fn forged_pages_are_refused() {
         assert_eq!(damage(&compress(&wrong)), Damage::Page(2));
         assert_eq!(damage(&[]), Damage::Packed);
         assert_eq!(damage(b"not zstd"), Damage::Packed);
-        // 16 GiB of zeros compress to 1.5 MB. Only one page is unpacked before it is verified.
+        // 16 GiB of zeros compress to 1.5 MB. The codec unpacks only one page before it finds the damage.
         assert_eq!(damage(&compress(&vec![0; 64 << 20])), Damage::Page(2));
         assert_eq!(damage(&compress(&[right.as_slice(), &[0]].concat())), Damage::Packed);
         assert_eq!(damage(&compress(&right[..right.len() - 1])), Damage::Packed);

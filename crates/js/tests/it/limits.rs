@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::support::{LIMITS, Session, engine, wait};
 
 /// Returns a step that runs until its deadline, its stop or its engine ends it.
-fn endless(stop: &Stop) -> Step {
+fn endless_step(stop: &Stop) -> Step {
     Step {
         heap: None,
         input: Input::Evaluate { code: "for (;;);".to_owned() },
@@ -119,7 +119,7 @@ fn endless_recursion_is_a_range_error() {
 fn a_step_can_be_stopped_from_outside() {
     let engine = engine();
     let stop = Stop::default();
-    let step = endless(&stop);
+    let step = endless_step(&stop);
     let stopper = thread::spawn(move || {
         thread::sleep(Duration::from_millis(30));
         stop.stop();
@@ -134,14 +134,14 @@ fn a_full_queue_answers_busy() {
     let settings = js::Settings { threads: 1, max_threads: 1, queue: 1, ..crate::support::settings() };
     let engine = Arc::new(js::Engine::start(&settings).unwrap());
     let stop = Stop::default();
-    let step = endless(&stop);
+    let step = endless_step(&stop);
     let waiting: Vec<_> = (0..8)
         .map(|_| {
             let (engine, step) = (engine.clone(), step.clone());
             thread::spawn(move || wait(engine.step(step)))
         })
         .collect();
-    // One step has the thread and one may be in the queue. The others are refused.
+    // One step runs on the only thread and one step is in the queue. The other steps are refused.
     while waiting.iter().filter(|thread| thread.is_finished()).count() < 6 {
         thread::sleep(Duration::from_millis(1));
     }
@@ -155,7 +155,7 @@ fn a_full_queue_answers_busy() {
 #[test]
 fn dropping_an_engine_ends_its_steps() {
     let engine = js::Engine::start(&crate::support::settings()).unwrap();
-    let mut step = endless(&Stop::default());
+    let mut step = endless_step(&Stop::default());
     step.limits.deadline_ms = 3_600_000;
     // The caller gives up while the step runs. Dropping the engine then waits for its threads, which end the step.
     let answer = wait(async { tokio::time::timeout(Duration::from_millis(50), engine.step(step)).await });
@@ -168,7 +168,7 @@ fn endless_scripts_do_not_block_others() {
     let settings = js::Settings { threads: 1, max_threads: 8, ..crate::support::settings() };
     let engine = Arc::new(js::Engine::start(&settings).unwrap());
     let stop = Stop::default();
-    let step = endless(&stop);
+    let step = endless_step(&stop);
     let endless: Vec<_> = (0..5)
         .map(|_| {
             let (engine, step) = (engine.clone(), step.clone());

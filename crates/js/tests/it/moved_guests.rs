@@ -1,4 +1,4 @@
-//! Guests that are moved to other heaps: nothing of their earlier heap is left in them.
+//! Tests that a guest which was moved to another heap contains no byte of its earlier heap.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use ports::Scripts;
 
 use crate::support::{Session, settings, wait};
 
-/// Returns scripts that write in several places, grow, free much memory, throw, and leave a generator half way. None of
-/// them reads the clock or a random number, so their heaps are the same on every guest.
+/// Returns a script for this step of a session. The scripts write in several places, grow, free much memory, throw, and
+/// leave a generator half way. No script reads the clock or a random number, so the heaps are the same on every guest.
 fn script(session: usize, step: usize) -> String {
     let secret = format!("session {session} step {step} ").repeat(40);
     match (session * 5 + step * 3) % 8 {
@@ -33,7 +33,7 @@ fn engine(live_guests: usize) -> Arc<Engine> {
 #[test]
 fn heaps_do_not_depend_on_the_earlier_heaps_of_a_guest() {
     const SESSIONS: usize = 9;
-    // Without live guests each step has a new guest. With three, guests move from heap to heap.
+    // With 0 live guests each step has a new guest. With 3 live guests, guests move from heap to heap.
     let new_guests = engine(0);
     let moved_guests = engine(3);
     let mut on_new_guests: Vec<Session> = (0..SESSIONS).map(|_| Session::on(new_guests.clone())).collect();

@@ -1,5 +1,5 @@
-//! Steps that share processors with others: a pause does not count against the deadline, and a kept guest holds no
-//! turn.
+//! Tests of steps that share processors with other steps: a pause does not count against the deadline, and a live guest
+//! in the cache does not keep the scheduler of its last step.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ use crate::support::{LIMITS, engine, wait};
 #[derive(Default)]
 struct FixedPauses {
     pause: Duration,
-    /// The number of checks.
+    /// The number of times that the step asked for its turn.
     checks: AtomicUsize,
 }
 
@@ -32,7 +32,7 @@ impl Turns for FixedPauses {
     }
 }
 
-fn step(code: &str, turns: &Arc<FixedPauses>) -> Step {
+fn step_with_turns(code: &str, turns: &Arc<FixedPauses>) -> Step {
     Step {
         heap: None,
         input: Input::Evaluate { code: code.to_owned() },
@@ -46,10 +46,11 @@ fn step(code: &str, turns: &Arc<FixedPauses>) -> Step {
 #[test]
 fn a_pause_extends_the_deadline() {
     let turns = Arc::new(FixedPauses { pause: Duration::from_millis(50), ..FixedPauses::default() });
-    let mut endless = step("for (;;);", &turns);
+    let mut endless = step_with_turns("for (;;);", &turns);
     endless.limits.deadline_ms = 60;
     assert!(matches!(wait(engine().step(endless)), Err(Error::Deadline(60))));
-    // The step is paused every few milliseconds of its own time. If the pauses counted, there would be two of them.
+    // The step is paused every few milliseconds of its own time. If the pauses counted against the deadline, the step
+    // would end after two pauses.
     let checks = turns.checks.load(Ordering::SeqCst);
     assert!(checks >= 4, "{checks}");
 }
@@ -57,7 +58,7 @@ fn a_pause_extends_the_deadline() {
 #[test]
 fn a_paused_step_can_be_stopped() {
     let turns = Arc::new(FixedPauses { pause: Duration::from_secs(3_600), ..FixedPauses::default() });
-    let endless = step("for (;;);", &turns);
+    let endless = step_with_turns("for (;;);", &turns);
     let stop = endless.stop.clone();
     let engine = engine();
     let stopper = thread::spawn(move || {
@@ -74,12 +75,12 @@ fn a_paused_step_can_be_stopped() {
 fn a_live_guest_holds_no_turn() {
     let turns = Arc::new(FixedPauses::default());
     let engine = engine();
-    let first = wait(engine.step(step("let n = 1; n", &turns))).unwrap();
+    let first = wait(engine.step(step_with_turns("let n = 1; n", &turns))).unwrap();
     assert!(matches!(first.outcome, Outcome::Completed(_)));
     assert_eq!(Arc::strong_count(&turns), 1);
-    // The same holds for a step that continues a heap, throws or waits.
+    // The test repeats this for a step that continues a heap, throws or waits.
     for code in ["n += 1", "throw 1", "await new Promise(done => setTimeout(done, 5))"] {
-        let next = Step { heap: Some(first.heap.key), ..step(code, &turns) };
+        let next = Step { heap: Some(first.heap.key), ..step_with_turns(code, &turns) };
         wait(engine.step(next)).unwrap();
         assert_eq!(Arc::strong_count(&turns), 1, "{code}");
     }

@@ -1,5 +1,5 @@
-//! The build of the guest is reproducible: in another folder it has the same bytes, and so the engine has the same
-//! name.
+//! Tests that the build of the guest is reproducible: a build in another folder has the same bytes, and so the engine
+//! has the same name.
 
 use std::fs;
 use std::path::{Path, PathBuf};

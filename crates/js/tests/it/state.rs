@@ -1,4 +1,4 @@
-//! The state that a heap preserves: on a live guest, from a heap in memory, and from stored objects.
+//! Tests of the state that a heap preserves: on a live guest, from a heap in memory, and from stored objects.
 
 use serde_json::json;
 
@@ -70,7 +70,8 @@ fn two_restores_of_one_heap_draw_different_random_numbers() {
     }
 }
 
-/// Freed memory is zeroed, so a secret that a script no longer holds is not in the image, and the object stays small.
+/// Freed memory is zeroed. So a secret that a script no longer references is not in the heap, and the object stays
+/// small.
 #[test]
 fn an_image_contains_no_freed_memory() {
     let mut session = Session::new();
@@ -95,8 +96,8 @@ fn a_large_typed_array_survives() {
     );
 }
 
-/// A callback runs as a job after the registered object was freed: at once if only the dropped name held it, else when
-/// the garbage collector runs, which may be in a later run and in another process.
+/// The callback of a `FinalizationRegistry` runs as a job after the registered object was freed. An object in a
+/// reference cycle is freed when the garbage collector runs, which may be in a later run and in another process.
 #[test]
 fn a_finalization_registry_works_after_its_heap_was_stored() {
     let mut session = Session::new();

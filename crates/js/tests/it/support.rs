@@ -1,4 +1,4 @@
-//! A test session: runs steps one after another and keeps their objects as a store would.
+//! The type `Session` for tests: runs steps one after another and keeps their objects as a store would.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -139,7 +139,7 @@ impl Session {
         chain
     }
 
-    /// Continues in a new engine that has only the objects.
+    /// Replaces the engine by a new one, which has to load the heap from the stored objects.
     pub fn move_to_new_engine(&mut self) {
         let fresh = Arc::new(Engine::start(&settings()).unwrap());
         wait(fresh.admit(self.head.unwrap(), self.chain())).unwrap();

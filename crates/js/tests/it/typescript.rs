@@ -1,9 +1,9 @@
-//! TypeScript whose types are blanked, and JavaScript that stays unchanged.
+//! Tests of the translation from TypeScript: types are blanked, and JavaScript stays unchanged.
 //! Invariant: for any source, every line of the result has as many characters as before.
 
 use std::path::Path;
 
-use js::typescript::plain;
+use js::typescript::to_javascript;
 use proptest::prelude::*;
 use testkit::golden::{self, Case};
 
@@ -13,7 +13,7 @@ fn golden_typescript() {
 }
 
 fn shown(source: &str) -> String {
-    match plain(source) {
+    match to_javascript(source) {
         Ok(plain) => {
             assert_same_lengths(source, &plain);
             // Spaces at the end of a line are invisible in a golden file. Their number was checked above.
@@ -88,7 +88,7 @@ proptest! {
     #[test]
     fn positions_stay_in_any_source(pieces in prop::collection::vec(piece(), 0..14)) {
         let source = pieces.join(" ");
-        if let Ok(plain) = plain(&source) {
+        if let Ok(plain) = to_javascript(&source) {
             assert_same_lengths(&source, &plain);
         }
     }
@@ -97,8 +97,8 @@ proptest! {
     #[test]
     fn a_result_is_translated_to_itself(pieces in prop::collection::vec(piece(), 0..14)) {
         let source = pieces.join(" ");
-        if let Ok(once) = plain(&source) && once != source {
-            prop_assert_eq!(plain(&once).unwrap(), once);
+        if let Ok(once) = to_javascript(&source) && once != source {
+            prop_assert_eq!(to_javascript(&once).unwrap(), once);
         }
     }
 }
@@ -146,9 +146,9 @@ fn any_depth_is_survived() {
             let start = std::time::Instant::now();
             for depth in [100, 8_000, 21_000, 31_000, 65_000] {
                 let opened = open.repeat(depth);
-                let _ = plain(&format!("let a: number = {opened}1{};", close.repeat(depth)));
-                let _ = plain(&format!("let a: number = {opened}"));
-                let _ = plain(&format!("let a: {opened}"));
+                let _ = to_javascript(&format!("let a: number = {opened}1{};", close.repeat(depth)));
+                let _ = to_javascript(&format!("let a: number = {opened}"));
+                let _ = to_javascript(&format!("let a: {opened}"));
             }
             assert!(start.elapsed().as_secs() < 20, "{open} takes {:?}", start.elapsed());
         }

@@ -1,4 +1,4 @@
-//! Scripts that wait: their pending calls, the answers, and continuing from nothing but a heap.
+//! Tests of scripts that wait: their pending calls, the answers, and the continuation from a stored heap.
 
 use ports::scripts::{Call, Error, Input, Outcome, Thrown};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Searches the bytes of heaps for secrets that a script no longer holds.
+//! Tests that search the bytes of heaps for secrets that a script no longer references.
 //! Invariant: a script computes the secret from other numbers, so that its source does not contain the secret. Only the
 //! tests of the source itself write the secret into the source.
 
@@ -12,10 +12,11 @@ use serde_json::json;
 
 use crate::support::{Session, settings, wait};
 
-/// The search finds any eight consecutive characters of it, because a part of a secret must not leak either.
+/// The secret. The search finds any eight consecutive characters of it, because a part of a secret must not leak
+/// either.
 const SECRET: &str = "kT4-qZ9wLm2#xRv8pYc5hBn7jDs3fGu6eWa1oXi0";
 const PART_LENGTH: usize = 8;
-/// The bytes of a character: in a string of one or two bytes per character, and as a number in an array.
+/// The distances in bytes between two characters of the secret: 1 or 2 in a string, and 8 in an array of numbers.
 const STRIDES: [usize; 3] = [1, 2, 8];
 
 /// Returns an expression whose value is the secret.
@@ -57,8 +58,8 @@ fn find_parts(memory: &[u8], secret: &str) -> Vec<(usize, usize)> {
 impl Session {
     /// Returns whether the head contains a part of the secret. Another engine reads the head from its stored objects.
     fn head_contains(&mut self, secret: &str) -> bool {
-        // Tests run on several threads. Without the lock, the `forget` of one could evict the heap that another has just
-        // admitted.
+        // Tests run on several threads. Without the lock, the `forget` of one test could evict the heap that another
+        // test has just admitted.
         static READER: LazyLock<Mutex<Engine>> = LazyLock::new(|| Mutex::new(Engine::start(&settings()).unwrap()));
         let reader = READER.lock().unwrap_or_else(PoisonError::into_inner);
         reader.forget();
@@ -269,7 +270,7 @@ fn a_long_substring_keeps_the_whole_string() {
     }
 }
 
-/// Objects that hold each other are freed when the garbage collector runs, which it does when the heap has grown by
+/// Objects that reference each other are freed when the garbage collector runs. It runs when the heap has grown by
 /// half.
 #[test]
 fn a_ring_is_wiped_when_it_is_collected() {
@@ -337,7 +338,7 @@ fn headers_are_read_only_and_in_no_heap_unless_code_stores_them() {
     assert!(!session.head_contains("Qn7/first-Yr3"));
     session.surroundings.headers.clear();
     assert_eq!(session.json("mcp.headers"), json!({}));
-    // A value that code stores is in its heap, like any other.
+    // A header value that a script stores in a variable is in its heap.
     session.surroundings.headers = headers(SECRET);
     session.run("let kept = mcp.headers; 0");
     assert!(session.head_contains(SECRET));

@@ -1,14 +1,17 @@
-//! Copies of blobs in a local folder, for storage that is far away.
+//! The type `CachedBlobs`: a cache of blobs in a local folder, in front of a storage that is slow to reach. A copy is a
+//! blob's file in this folder.
 //!
-//! A copy is the file `ab/cdef…` by digest. `tmp/` holds files that are being written. The folder has an upper bound, which
-//! is checked whenever this process has written a sixteenth of it; then the copies that were not read for the longest time
-//! are deleted.
+//! A copy is the file `ab/cdef…`, named by the digest of the blob. `tmp/` contains files that are being written. The
+//! folder has a size limit. The size is checked each time this process has written a sixteenth of the limit. If the
+//! limit is exceeded, the least recently read copies are deleted.
 //!
 //! Invariants:
-//! - A copy is made only of a blob that the storage keeps: after its `put` returned, or as it came from there.
-//! - A copy is returned only after its digest was verified. A missing, damaged or unwritable copy makes a read slower and has
-//!   no other effect, so no function here returns an error for it.
-//! - Several processes may share a folder: a copy gets its name only when it is whole, and any process may delete any copy.
+//! - A copy is made only of a blob that is in the storage: after `put` to the storage returned, or after `get` from the
+//!   storage.
+//! - A copy is returned only after its digest was verified. A missing, damaged or unwritable copy makes a read slower
+//!   and is never an error of a call.
+//! - Several processes may share a folder: a copy gets its name only after it is completely written, and any process
+//!   may delete any copy.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -24,44 +27,47 @@ use ports::blobs::{Error, StoredBlob};
 
 use crate::{OpenError, folder};
 
-const TEMPORARY: &str = "tmp";
-/// A temporary file of this age belongs to a process that was killed.
+const TEMPORARY_FOLDER: &str = "tmp";
+/// A temporary file that is older than this time belongs to a process that was killed.
 const ABANDONED_AFTER: Duration = Duration::from_secs(60 * 60);
-/// A read does not renew the date of a copy that is younger than this, to save a write to the disk for each read.
+/// A read renews the date of a copy only if the date is older than this time. This saves a disk write for most reads.
 const DATE_PRECISION: Duration = Duration::from_secs(60);
 
-/// Blobs of another storage, with copies in a local folder.
+/// A store of blobs that reads and writes another storage and keeps copies in a local folder.
 pub struct CachedBlobs {
-    /// The storage that keeps the blobs.
+    /// The storage that contains all blobs.
     storage: Arc<dyn Blobs>,
     copies: Arc<Copies>,
 }
 
-/// The folder of copies. Its functions block, so they run on blocking threads.
+/// The folder of copies. Its functions block, so `CachedBlobs` calls them on blocking threads.
 #[derive(Debug)]
 struct Copies {
     root: PathBuf,
-    /// The size that all copies together may have.
+    /// The largest total size of all copies in bytes.
     max_bytes: u64,
-    /// The bytes that this process has written since it last compared the folder with its bound.
+    /// The bytes that this process has written since it last checked the size of the folder.
     written_bytes: AtomicU64,
-    /// Makes the names of temporary files unique within this process.
+    /// The number in the name of the next temporary file. It makes the names unique within this process.
     next_temporary: AtomicU64,
 }
 
 impl CachedBlobs {
-    /// Opens the folder `dir` for copies of about `max_bytes` in all. The folder is created if it does not exist.
+    /// Opens the folder `dir` for copies with a total size of about `max_bytes`. The folder is created if it does not
+    /// exist.
     pub fn open(storage: Arc<dyn Blobs>, dir: &Path, max_bytes: u64) -> Result<Self, OpenError> {
         let open_error = |error| OpenError::from_io(dir, error);
-        folder::create(&dir.join(TEMPORARY)).map_err(open_error)?;
+        folder::create(&dir.join(TEMPORARY_FOLDER)).map_err(open_error)?;
         let copies = Copies {
             root: dir.canonicalize().map_err(open_error)?,
             max_bytes,
-            // As if the bound were reached: another process may have filled the folder, so the first copy checks it.
+            // With this start value the first copy checks the size of the folder, because another process may have
+            // filled it.
             written_bytes: AtomicU64::new(max_bytes),
             next_temporary: AtomicU64::new(0),
         };
-        // A folder that cannot be written is the operator's mistake, so it is reported now and not at each copy.
+        // A probe file is written, so that a folder without write permission is an error of `open` and not a warning at
+        // each copy.
         let (probe, _file) = copies.new_temporary_file().map_err(open_error)?;
         std::fs::remove_file(probe).map_err(open_error)?;
         Ok(Self { storage, copies: Arc::new(copies) })
@@ -77,7 +83,7 @@ impl CachedBlobs {
 #[async_trait]
 impl Blobs for CachedBlobs {
     async fn put(&self, bytes: &[u8]) -> Result<Digest, Error> {
-        // The storage comes first: a copy is never the only place of a blob.
+        // The blob is put to the storage before it is copied, so that a copy is never the only file with its bytes.
         let digest = self.storage.put(bytes).await?;
         let bytes = bytes.to_vec();
         self.with_copies(move |copies| copies.add(&digest, &bytes)).await;
@@ -116,47 +122,48 @@ impl Copies {
         self.root.join(first).join(rest)
     }
 
-    /// Returns the copy, if there is an intact one. A damaged copy is deleted, since the storage has the bytes.
+    /// Returns the bytes of an intact copy. A damaged copy is deleted, because the storage has the bytes.
     fn read(&self, digest: &Digest) -> Option<Vec<u8>> {
         let path = self.path_of(digest);
         let bytes = std::fs::read(&path).ok()?;
         if Digest::of(&bytes) != *digest {
-            tracing::warn!(path = %path.display(), "the copy of a blob is damaged; the blob is read from the storage");
+            tracing::warn!(path = %path.display(), "the local copy of a blob is damaged; the blob is read from the storage instead");
             self.remove(digest);
             return None;
         }
         let modified = std::fs::metadata(&path).and_then(|metadata| metadata.modified());
         if !modified.is_ok_and(|modified| age(modified) < DATE_PRECISION) {
-            // An error has no effect but the order in which copies are deleted.
+            // An error is ignored, because the date only decides in which order copies are deleted.
             let _ = File::options().write(true).open(&path).and_then(|file| file.set_modified(SystemTime::now()));
         }
         Some(bytes)
     }
 
-    /// Writes a copy, and then deletes old copies if it is time to check the bound.
+    /// Writes a copy. If this process has written enough bytes since the last check, the function checks the folder's
+    /// size and deletes old copies.
     fn add(&self, digest: &Digest, bytes: &[u8]) {
         let size = bytes.len() as u64;
-        // Such a copy would push out all others and then itself.
+        // A copy that is larger than the limit is not written, because all copies would be deleted for it.
         if size > self.max_bytes {
             return;
         }
         let path = self.path_of(digest);
         if let Err(error) = self.write(&path, bytes) {
-            tracing::warn!(%error, path = %path.display(), "the copy of a blob could not be written");
+            tracing::warn!(%error, path = %path.display(), "the local copy of a blob could not be written, so later reads of the blob are slower; check the folder's space and permissions");
             return;
         }
         let written_bytes = self.written_bytes.fetch_add(size, Ordering::Relaxed) + size;
-        // Not at every copy, because measuring reads the whole folder.
+        // The size is not checked after every copy, because measuring reads the whole folder.
         if written_bytes >= self.max_bytes / 16 {
             self.written_bytes.store(0, Ordering::Relaxed);
             if let Err(error) = self.delete_least_recently_read() {
-                tracing::warn!(%error, folder = %self.root.display(), "the folder of copies of blobs could not be read");
+                tracing::warn!(%error, folder = %self.root.display(), "the folder of the blob cache could not be read, so old copies are not deleted");
             }
         }
     }
 
-    /// Writes the file under a temporary name and renames it, so that no reader sees half a copy. The file is not flushed:
-    /// a copy that a power cut damages is recognised by its digest.
+    /// Writes a temporary file and renames it, so that no reader sees a half-written copy. The file is not flushed,
+    /// because a copy that a power cut damaged is recognised by its digest.
     fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         std::fs::create_dir_all(path.parent().unwrap_or(&self.root))?;
         let (temporary, mut file) = self.new_temporary_file()?;
@@ -164,42 +171,43 @@ impl Copies {
         drop(file);
         let renamed = written.and_then(|()| std::fs::rename(&temporary, path));
         if renamed.is_err() {
-            // On a full disk the half-written file must not stay.
+            // The half-written file is deleted, because it uses space on a disk that may be full.
             let _ = std::fs::remove_file(&temporary);
         }
         renamed
     }
 
     fn remove(&self, digest: &Digest) {
-        // An error is no problem: another process may have deleted the copy first.
+        // An error is ignored, because another process may have deleted the copy first.
         let _ = std::fs::remove_file(self.path_of(digest));
     }
 
-    /// Creates a file that no other thread or process has.
+    /// Creates a file in `tmp/` that no other thread or process uses.
     fn new_temporary_file(&self) -> io::Result<(PathBuf, File)> {
         loop {
             let number = self.next_temporary.fetch_add(1, Ordering::Relaxed);
-            let path = self.root.join(TEMPORARY).join(format!("{}-{number}", std::process::id()));
+            let path = self.root.join(TEMPORARY_FOLDER).join(format!("{}-{number}", std::process::id()));
             match File::options().write(true).create_new(true).open(&path) {
-                // Process ids repeat, over time and between containers that share the folder.
+                // The name exists already, because process ids repeat over time and between containers that share the
+                // folder. The next number is tried.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                // The folder may be deleted at any moment.
+                // The operator may delete the folder `tmp/` while the process runs, so it is created again.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    std::fs::create_dir_all(self.root.join(TEMPORARY))?;
+                    std::fs::create_dir_all(self.root.join(TEMPORARY_FOLDER))?;
                 }
                 opened => return opened.map(|file| (path, file)),
             }
         }
     }
 
-    /// Deletes the copies that were not read for the longest time, if all copies together exceed the bound. Abandoned
-    /// temporary files are deleted as well.
+    /// Deletes the least recently read copies if the total size exceeds the limit. Also deletes abandoned temporary
+    /// files.
     fn delete_least_recently_read(&self) -> io::Result<()> {
         let mut copies = Vec::new();
         for subfolder in std::fs::read_dir(&self.root)?.flatten() {
-            let is_temporary = subfolder.file_name() == TEMPORARY;
+            let is_temporary = subfolder.file_name() == TEMPORARY_FOLDER;
             for file in std::fs::read_dir(subfolder.path()).into_iter().flatten().flatten() {
-                // Another process may have deleted the file in between.
+                // Another process may have deleted the file since the folder was listed.
                 let Ok(metadata) = file.metadata() else { continue };
                 let modified = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
                 if !is_temporary {
@@ -215,7 +223,8 @@ impl Copies {
         }
         copies.sort();
         for (_, bytes, path) in copies {
-            // A tenth below the bound, so that the next copy does not exceed it at once.
+            // Copies are deleted until the size is a tenth below the limit, so that the next copy does not exceed the
+            // limit at once.
             if total <= self.max_bytes / 10 * 9 {
                 break;
             }
@@ -226,7 +235,7 @@ impl Copies {
     }
 }
 
-/// Returns the time since `modified`. A date in the future, from another clock, counts as now.
+/// Returns the time since `modified`. A date in the future counts as now.
 fn age(modified: SystemTime) -> Duration {
     modified.elapsed().unwrap_or_default()
 }

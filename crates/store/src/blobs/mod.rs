@@ -1,5 +1,7 @@
-//! Implementations of the port of blobs: files, an S3 storage, and copies in files before an S3 storage.
-//! Invariant: each kind of storage has its own implementation of `ports::Blobs`, and none of them knows of another.
+//! The implementations of the port `ports::Blobs`: blobs in files, blobs in an S3 storage, and a cache in files before
+//! an S3 storage.
+//! Invariant: each kind of storage is an implementation of `ports::Blobs` of its own. The files and S3 implementations
+//! do not depend on each other.
 
 mod cache;
 mod files;
@@ -8,10 +10,10 @@ pub mod s3;
 pub use cache::CachedBlobs;
 pub use files::FileBlobs;
 
-/// The result of one read of a blob, after its digest was compared.
+/// The result of reading a blob and comparing the digest of its bytes with its name.
 enum BlobRead {
     Intact(Vec<u8>),
-    /// The stored bytes do not have the digest of their name.
+    /// The digest of the stored bytes differs from the name of the blob.
     Damaged,
     Missing,
 }

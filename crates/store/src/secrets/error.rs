@@ -1,18 +1,18 @@
-//! The error of the encrypted store of secrets.
-//! Invariant: each message says what to do, and holds neither a path nor anything that was in the store.
+//! The error type of the encrypted store of secrets.
+//! Invariant: each message names the operator's next action, and contains neither a path nor any content of the store.
 
 use std::io;
 
-/// The size that one secret may have.
+/// The largest size of one secret in bytes.
 pub const MAX_SECRET_BYTES: usize = 64 * 1024;
-/// The size that the whole file may have. The file is read into memory at each call.
+/// The largest size of `secrets.enc` in bytes. It is bounded because the file is read into memory at each call.
 pub const MAX_FILE_BYTES: usize = 16 * 1024 * 1024;
 
-/// Why the encrypted store of secrets could not be used. The operator can act on each variant but the last one.
+/// The reason for which the encrypted store of secrets could not be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(
-        "there is no key for the encrypted secrets; set TOKAMAK_SECRETS_KEY, or name a file with `secrets_key_file` in \
+        "no key for the encrypted secrets is set; set TOKAMAK_SECRETS_KEY, or name a file with `secrets_key_file` in \
          the settings"
     )]
     NoKey,
@@ -30,32 +30,34 @@ pub enum Error {
     Damaged { what: &'static str },
     #[error("secrets.enc is not a store of secrets; move it out of the data folder")]
     Foreign,
-    #[error("secrets.enc was written by a newer version (format {found}, this one knows {known}); run that version")]
+    #[error(
+        "secrets.enc was written by a newer version of Tokamak (format {found}; this version knows {known}); run the newer version"
+    )]
     UnknownVersion { found: u16, known: u16 },
-    #[error("secrets.enc is too large ({found} bytes, {most} at most); remove secrets that are not used")]
+    #[error("secrets.enc is too large ({found} bytes; at most {most} are allowed); remove unused secrets")]
     TooLarge { found: u64, most: u64 },
     #[error("`{name}` cannot be the name of a secret; {rule}")]
     Name { name: String, rule: &'static str },
     #[error("the value of `{name}` cannot be stored; {rule}")]
     Value { name: String, rule: &'static str },
-    #[error("another process has been changing secrets.enc for {seconds} s; end it, or wait and try again")]
+    #[error("another process has locked secrets.enc for {seconds} s; end that process, or wait and try again")]
     Busy { seconds: u64 },
-    #[error("there is no space left for secrets.enc; free some space")]
+    #[error("the disk has no space left for secrets.enc; free some space")]
     Full(#[source] io::Error),
-    #[error("secrets.enc cannot be {doing}; let this user read and write the data folder")]
+    #[error("secrets.enc cannot be {doing}; give this user read and write permission for the data folder")]
     Io {
         doing: &'static str,
         #[source]
         cause: io::Error,
     },
-    /// The system gave no memory or no randomness, or the cipher refused its input: a fault that the operator cannot
-    /// correct.
+    /// The system returned no memory or no random bytes, or the cipher refused its input. The operator cannot correct
+    /// this.
     #[error("the secrets could not be encrypted; try again")]
     Crypto,
 }
 
 impl Error {
-    /// Returns a stable code for programs that read errors.
+    /// Returns the error code, which stays the same across versions.
     pub fn code(&self) -> &'static str {
         match self {
             Self::NoKey => "secrets_no_key",

@@ -1,9 +1,9 @@
-//! Reads and replaces `secrets.enc`, and locks it for one writer at a time.
+//! Reads and replaces the file `secrets.enc`, and locks it for one writer at a time.
 //!
 //! Invariants:
-//! - The name always leads to a whole file. When `replace` returns, that is the new file, durably.
-//! - A writer holds the lock from before it reads until after it has replaced the file. Otherwise two writers could start
-//!   from the same file, and the second would undo the change of the first.
+//! - The path `secrets.enc` always leads to a complete file. When `replace` returns, it leads to the new file, durably.
+//! - A writer takes the lock before it reads the file and releases it after it has replaced the file. Otherwise two
+//!   writers could read the same file, and the second one would undo the change of the first one.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read, Write};
@@ -13,31 +13,34 @@ use std::time::{Duration, Instant};
 use super::error::{Error, MAX_FILE_BYTES};
 use crate::folder;
 
-pub const NAME: &str = "secrets.enc";
-/// The locked file. It is not `secrets.enc`, because that file is replaced and a lock belongs to a file, not to a name. It is
-/// never deleted: after a deletion two processes could hold a lock on a file each.
-const LOCK: &str = "secrets.lock";
-const NEW: &str = "secrets.enc.new";
-/// How long a writer waits for the lock.
+pub const FILE_NAME: &str = "secrets.enc";
+/// The name of the lock file. The lock is not on `secrets.enc`, because that file is replaced, and a lock belongs to a
+/// file and not to a name. The lock file is never deleted, because two processes could then lock two different files of
+/// this name.
+const LOCK_FILE_NAME: &str = "secrets.lock";
+const NEW_FILE_NAME: &str = "secrets.enc.new";
+/// The time that a writer waits for the lock.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Reads the file of the data folder `data`. Returns `None` if there is no such file.
+/// Reads `secrets.enc` in the data folder `data`. Returns `None` if the file does not exist.
 pub fn read(data: &Path) -> Result<Option<Vec<u8>>, Error> {
-    let file = match File::open(data.join(NAME)) {
+    let file = match File::open(data.join(FILE_NAME)) {
         Ok(file) => file,
         Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(None),
         Err(cause) => return Err(Error::io("read", cause)),
     };
     let mut bytes = Vec::new();
-    // One byte more than the bound, so that a file that is too large is noticed and never read whole.
+    // At most one byte more than the bound is read, so that a file that is too large is noticed without reading all of
+    // it.
     file.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(|cause| Error::io("read", cause))?;
     check_size(bytes.len())?;
     Ok(Some(bytes))
 }
 
-/// The right to replace the file. It ends when the value is dropped. When the process is killed, the system ends it.
+/// The exclusive right to replace `secrets.enc`. The lock is released when this value is dropped or when the process
+/// ends.
 pub struct WriteLock {
-    /// The open file carries the lock.
+    /// The open lock file. Closing it releases the lock.
     _file: File,
 }
 
@@ -51,7 +54,8 @@ impl WriteLock {
         let lock_error = |cause| Error::io("locked", cause);
         folder::create(data).map_err(lock_error)?;
         let mut options = OpenOptions::new();
-        let file = private(options.write(true).create(true)).open(data.join(LOCK)).map_err(lock_error)?;
+        let file =
+            restrict_to_owner(options.write(true).create(true)).open(data.join(LOCK_FILE_NAME)).map_err(lock_error)?;
         let started = Instant::now();
         loop {
             match file.try_lock() {
@@ -66,19 +70,20 @@ impl WriteLock {
     }
 }
 
-/// Replaces the content of the file, durably. The file is written under another name, flushed and renamed, so that a crash at
-/// any point leaves the old or the new file.
+/// Replaces the content of `secrets.enc`, durably. The new file is written under another name, flushed and renamed, so
+/// that a crash leaves either the old or the new file.
 pub fn replace(_lock: &WriteLock, data: &Path, bytes: &[u8]) -> Result<(), Error> {
     check_size(bytes.len())?;
-    let new = data.join(NEW);
-    // A killed writer may have left a file, perhaps with permissions for others. `create_new` below refuses to reuse it.
+    let new = data.join(NEW_FILE_NAME);
+    // A killed writer may have left a file with this name, perhaps with permissions for other users. It is deleted
+    // first, because `create_new` below refuses an existing file.
     match std::fs::remove_file(&new) {
         Err(cause) if cause.kind() != ErrorKind::NotFound => return Err(Error::io("written", cause)),
         _ => {}
     }
-    let written = write_new(&new, bytes).and_then(|()| std::fs::rename(&new, data.join(NAME)));
+    let written = write_new(&new, bytes).and_then(|()| std::fs::rename(&new, data.join(FILE_NAME)));
     if let Err(cause) = written {
-        // The old file stays. Half of a new file is of no use.
+        // The old file stays valid. The half-written new file is deleted.
         let _ = std::fs::remove_file(&new);
         return Err(Error::io("written", cause));
     }
@@ -86,13 +91,13 @@ pub fn replace(_lock: &WriteLock, data: &Path, bytes: &[u8]) -> Result<(), Error
 }
 
 fn write_new(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let mut file = private(OpenOptions::new().write(true).create_new(true)).open(path)?;
+    let mut file = restrict_to_owner(OpenOptions::new().write(true).create_new(true)).open(path)?;
     file.write_all(bytes)?;
     file.sync_all()
 }
 
-/// Makes a new file readable and writable for this user only, from the moment when it is created.
-fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+/// Sets the permissions of a file that will be created: only this user may read and write it.
+fn restrict_to_owner(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
     options
@@ -121,11 +126,11 @@ mod tests {
     #[test]
     fn a_file_that_a_killed_writer_left_is_replaced() {
         let dir = tempfile::tempdir().unwrap();
-        std::fs::write(dir.path().join(NEW), b"half").unwrap();
+        std::fs::write(dir.path().join(NEW_FILE_NAME), b"half").unwrap();
         assert!(read(dir.path()).unwrap().is_none());
         replace(&WriteLock::acquire(dir.path()).unwrap(), dir.path(), b"whole").unwrap();
         assert_eq!(read(dir.path()).unwrap().unwrap(), b"whole");
-        assert!(!dir.path().join(NEW).exists());
+        assert!(!dir.path().join(NEW_FILE_NAME).exists());
     }
 
     #[test]
@@ -134,7 +139,7 @@ mod tests {
         let large = vec![0; MAX_FILE_BYTES + 1];
         let refused = replace(&WriteLock::acquire(dir.path()).unwrap(), dir.path(), &large);
         assert!(matches!(refused, Err(Error::TooLarge { .. })));
-        std::fs::write(dir.path().join(NAME), &large).unwrap();
+        std::fs::write(dir.path().join(FILE_NAME), &large).unwrap();
         assert!(matches!(read(dir.path()), Err(Error::TooLarge { .. })));
     }
 
@@ -144,7 +149,7 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::tempdir().unwrap();
         replace(&WriteLock::acquire(dir.path()).unwrap(), dir.path(), b"x").unwrap();
-        for name in [NAME, LOCK] {
+        for name in [FILE_NAME, LOCK_FILE_NAME] {
             let mode = std::fs::metadata(dir.path().join(name)).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600, "{name}");
         }

@@ -1,17 +1,17 @@
-//! The binary format of `secrets.enc`, read and written without a key.
+//! The binary format of `secrets.enc`. This module parses and writes the bytes; it does not decrypt.
 //!
 //! Invariants:
-//! - A file that is not whole and unchanged is an error before any part of it is used.
-//! - No length in the file is used before it is compared with the number of bytes that exist.
-//! - Every version of the format begins with the same mark and its version.
+//! - The checksum of the whole file is verified before any other part of the file is used.
+//! - Each length in the file is compared with the number of bytes that exist before it is used.
+//! - Every version of the format begins with the same mark and the version number.
 //!
 //! ```text
 //! mark 8 · version u16 · length of the file u64 · Argon2id memory, passes, lanes u32 each · salt 16 · key check 32
 //! count u32 · each: tenant and name (u8 length before each), nonce 24, sealed value (u32 length before it)
 //! seal 40 (nonce and tag over everything before it) · SHA-256 32 of everything before it
 //! ```
-//! Numbers are little-endian. The checksum tells accidental damage from a wrong key. It does not protect against a person
-//! who changes the file: the tags of the cipher do.
+//! Numbers are little-endian. The checksum distinguishes accidental damage from a wrong key. It does not protect
+//! against a person who changes the file; the tags of the cipher protect against that.
 
 use std::collections::BTreeMap;
 
@@ -19,17 +19,17 @@ use sha2::{Digest, Sha256};
 
 use super::error::Error;
 
-pub const VERSION: u16 = 1;
-const MARK: &[u8; 8] = b"TOKAMAK\x1a";
-const LENGTH_AT: usize = MARK.len() + 2;
-const HEADER_AT: usize = LENGTH_AT + 8;
-pub const NONCE: usize = 24;
-pub const TAG: usize = 16;
-const SEAL: usize = NONCE + TAG;
-const CHECKSUM: usize = 32;
+pub const FORMAT_VERSION: u16 = 1;
+const FILE_MARK: &[u8; 8] = b"TOKAMAK\x1a";
+const LENGTH_OFFSET: usize = FILE_MARK.len() + 2;
+const HEADER_OFFSET: usize = LENGTH_OFFSET + 8;
+pub const NONCE_BYTES: usize = 24;
+pub const TAG_BYTES: usize = 16;
+const SEAL_BYTES: usize = NONCE_BYTES + TAG_BYTES;
+const CHECKSUM_BYTES: usize = 32;
 
-/// The cost of deriving the key with Argon2id. It is stored in the file, so that a file stays readable after a change of the
-/// defaults.
+/// The cost of deriving the key from the passphrase with Argon2id. The cost is stored in the file, so that the file
+/// stays readable after the default cost changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyCost {
     pub memory_kib: u32,
@@ -38,28 +38,29 @@ pub struct KeyCost {
 }
 
 impl KeyCost {
-    /// The second recommendation of RFC 9106, for machines with other work to do.
+    /// The default cost: the second recommendation of RFC 9106, which is for machines with limited memory.
     pub const DEFAULT: Self = Self { memory_kib: 64 * 1024, passes: 3, lanes: 4 };
 
-    /// Returns whether the cost is acceptable. A hostile file must not make its reader work for hours or use all memory.
+    /// Returns whether the cost is acceptable. A hostile file must not make the process compute for hours or use all
+    /// memory.
     fn is_acceptable(self) -> bool {
         self.memory_kib <= 256 * 1024 && (1..=32).contains(&self.passes) && (1..=16).contains(&self.lanes)
     }
 }
 
-/// The part of a file that stays the same as long as it has the same key.
+/// The part of a secrets file that depends on the key only. It stays the same while the key stays the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
     pub cost: KeyCost,
-    /// Random bytes, so that the same passphrase gives another key in another file.
+    /// Random bytes, so that the same passphrase has different keys in different files.
     pub salt: [u8; 16],
-    /// The second half of the bytes that are derived from the passphrase. It shows whether a passphrase is the right one, and
-    /// says nothing about the first half, which is the key.
+    /// The second half of the bytes that are derived from the passphrase. It shows whether a passphrase is right. It
+    /// reveals nothing about the first half, which is the key.
     pub check: [u8; 32],
 }
 
 impl Header {
-    /// Returns the bytes as they are in the file.
+    /// Returns the bytes of the header in the file.
     pub fn bytes(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(60);
         for number in [self.cost.memory_kib, self.cost.passes, self.cost.lanes] {
@@ -71,36 +72,38 @@ impl Header {
     }
 }
 
-/// The owner and the name of a secret. The order of its fields is the order of the entries in the file.
+/// The tenant and the name of a secret. The entries in the file are sorted by tenant and then by name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SecretId {
     pub tenant: String,
     pub name: String,
 }
 
-/// Bytes that the key has encrypted, with the tag of the cipher at their end.
+/// Encrypted bytes with the tag of the cipher at their end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sealed {
-    pub nonce: [u8; NONCE],
+    pub nonce: [u8; NONCE_BYTES],
     pub bytes: Vec<u8>,
 }
 
-/// The parts of a file.
+/// The parts of a secrets file whose checksum matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParsedFile {
     pub header: Header,
     /// The encrypted secrets.
     pub entries: BTreeMap<SecretId, Sealed>,
-    /// The tag over the first `covered` bytes of the file. It proves that a holder of the key wrote them.
+    /// The tag over the first `covered` bytes of the file. It proves that the process that wrote these bytes had the
+    /// key.
     pub seal: Sealed,
     pub covered: usize,
 }
 
-/// Returns the bytes of a file without its seal and checksum.
-pub fn write(header: &Header, entries: &BTreeMap<SecretId, Sealed>) -> Result<Vec<u8>, Error> {
+/// Returns the bytes of a file without the seal and the checksum. The caller makes the seal with the key and calls
+/// `append_seal`.
+pub fn encode_without_seal(header: &Header, entries: &BTreeMap<SecretId, Sealed>) -> Result<Vec<u8>, Error> {
     let mut out = Vec::new();
-    out.extend(MARK);
-    out.extend(VERSION.to_le_bytes());
+    out.extend(FILE_MARK);
+    out.extend(FORMAT_VERSION.to_le_bytes());
     // The length is written at the end, when it is known.
     out.extend(0u64.to_le_bytes());
     out.extend(header.bytes());
@@ -114,13 +117,13 @@ pub fn write(header: &Header, entries: &BTreeMap<SecretId, Sealed>) -> Result<Ve
         out.extend(u32::try_from(sealed.bytes.len()).map_err(|_| Error::Crypto)?.to_le_bytes());
         out.extend(&sealed.bytes);
     }
-    let file_length = (out.len() + SEAL + CHECKSUM) as u64;
-    out[LENGTH_AT..HEADER_AT].copy_from_slice(&file_length.to_le_bytes());
+    let file_length = (out.len() + SEAL_BYTES + CHECKSUM_BYTES) as u64;
+    out[LENGTH_OFFSET..HEADER_OFFSET].copy_from_slice(&file_length.to_le_bytes());
     Ok(out)
 }
 
-/// Adds the seal and the checksum to the bytes that `write` returned, which completes the file.
-pub fn finish(mut covered: Vec<u8>, seal: &Sealed) -> Vec<u8> {
+/// Appends the seal and the checksum to the bytes that `encode_without_seal` returned. The result is the whole file.
+pub fn append_seal(mut covered: Vec<u8>, seal: &Sealed) -> Vec<u8> {
     covered.extend(seal.nonce);
     covered.extend(&seal.bytes);
     let checksum = Sha256::digest(&covered);
@@ -128,77 +131,80 @@ pub fn finish(mut covered: Vec<u8>, seal: &Sealed) -> Vec<u8> {
     covered
 }
 
-/// Reads a file. The seal is not verified here, since that needs the key.
-pub fn read(bytes: &[u8]) -> Result<ParsedFile, Error> {
+/// Parses a file and verifies its checksum. The seal is not verified here, because that needs the key.
+pub fn parse(bytes: &[u8]) -> Result<ParsedFile, Error> {
     let found = bytes.len() as u64;
-    let mut reader = Reader { remaining: bytes };
-    let mark = &bytes[..bytes.len().min(MARK.len())];
-    if mark != &MARK[..mark.len()] {
+    let mut reader = FormatReader { remaining: bytes };
+    let mark = &bytes[..bytes.len().min(FILE_MARK.len())];
+    if mark != &FILE_MARK[..mark.len()] {
         return Err(Error::Foreign);
     }
-    let cut_off = |_| Error::Truncated { found, expected: (HEADER_AT + 64 + SEAL + CHECKSUM) as u64 };
-    reader.take(MARK.len()).map_err(cut_off)?;
+    let cut_off = |_| Error::Truncated { found, expected: (HEADER_OFFSET + 64 + SEAL_BYTES + CHECKSUM_BYTES) as u64 };
+    reader.take(FILE_MARK.len()).map_err(cut_off)?;
     let version = u16::from_le_bytes(reader.array().map_err(cut_off)?);
     let expected = u64::from_le_bytes(reader.array().map_err(cut_off)?);
-    // The checksum is compared before the version: a version that a changed bit made is damage, not a newer format.
-    let parts = bytes.split_last_chunk::<CHECKSUM>();
+    // The checksum is verified before the version is read. Otherwise a damaged version number would look like a newer
+    // format.
+    let parts = bytes.split_last_chunk::<CHECKSUM_BYTES>();
     let is_intact = parts.is_some_and(|(content, checksum)| Sha256::digest(content)[..] == checksum[..]);
     if !is_intact && found < expected {
         return Err(Error::Truncated { found, expected });
     }
     if !is_intact || found != expected {
-        return Err(Error::Damaged { what: "its checksum does not match" });
+        return Err(Error::Damaged { what: "the checksum of the file does not match its content" });
     }
-    if version != VERSION {
-        return Err(Error::UnknownVersion { found: version, known: VERSION });
+    if version != FORMAT_VERSION {
+        return Err(Error::UnknownVersion { found: version, known: FORMAT_VERSION });
     }
-    let covered = bytes.len().checked_sub(CHECKSUM + SEAL).ok_or(Error::Damaged { what: SHAPE })?;
+    let covered = bytes.len().checked_sub(CHECKSUM_BYTES + SEAL_BYTES).ok_or(Error::Damaged { what: WRONG_LENGTHS })?;
     read_parts(bytes, covered)
 }
 
-const SHAPE: &str = "its parts do not fit together";
+const WRONG_LENGTHS: &str = "the lengths in the file do not match its size";
 
-/// Reads the parts of a file whose checksum matches. A mistake that is found here was written on purpose, so each length is
-/// still checked.
+/// Parses the parts of a file whose checksum matches. A hostile file can have a valid checksum, so each length is still
+/// checked.
 fn read_parts(bytes: &[u8], covered: usize) -> Result<ParsedFile, Error> {
-    let mut reader = Reader { remaining: bytes.get(HEADER_AT..covered).ok_or(Error::Damaged { what: SHAPE })? };
+    let mut reader =
+        FormatReader { remaining: bytes.get(HEADER_OFFSET..covered).ok_or(Error::Damaged { what: WRONG_LENGTHS })? };
     let cost = KeyCost { memory_kib: reader.number()?, passes: reader.number()?, lanes: reader.number()? };
     if !cost.is_acceptable() {
-        return Err(Error::Damaged { what: "opening it would take more memory or time than any store needs" });
+        return Err(Error::Damaged { what: "the file asks for more memory or time to derive its key than is allowed" });
     }
     let header = Header { cost, salt: reader.array()?, check: reader.array()? };
     let mut entries = BTreeMap::new();
     for _ in 0..reader.number()? {
         let id = SecretId { tenant: reader.text()?, name: reader.text()? };
         let nonce = reader.array()?;
-        let length = usize::try_from(reader.number()?).map_err(|_| Error::Damaged { what: SHAPE })?;
+        let length = usize::try_from(reader.number()?).map_err(|_| Error::Damaged { what: WRONG_LENGTHS })?;
         let sealed = Sealed { nonce, bytes: reader.take(length)?.to_vec() };
         if entries.insert(id, sealed).is_some() {
-            return Err(Error::Damaged { what: "a name is there twice" });
+            return Err(Error::Damaged { what: "a secret is in the file twice" });
         }
     }
     if !reader.remaining.is_empty() {
-        return Err(Error::Damaged { what: SHAPE });
+        return Err(Error::Damaged { what: WRONG_LENGTHS });
     }
-    let mut reader = Reader { remaining: &bytes[covered..] };
-    let seal = Sealed { nonce: reader.array()?, bytes: reader.take(TAG)?.to_vec() };
+    let mut reader = FormatReader { remaining: &bytes[covered..] };
+    let seal = Sealed { nonce: reader.array()?, bytes: reader.take(TAG_BYTES)?.to_vec() };
     Ok(ParsedFile { header, entries, seal, covered })
 }
 
-/// Reads values from the front of some bytes. A value that does not fit is an error.
-struct Reader<'a> {
+/// Reads values from the beginning of the bytes. A value that is longer than the remaining bytes is an error.
+struct FormatReader<'a> {
     remaining: &'a [u8],
 }
 
-impl<'a> Reader<'a> {
+impl<'a> FormatReader<'a> {
     fn take(&mut self, length: usize) -> Result<&'a [u8], Error> {
-        let (taken, remaining) = self.remaining.split_at_checked(length).ok_or(Error::Damaged { what: SHAPE })?;
+        let (taken, remaining) =
+            self.remaining.split_at_checked(length).ok_or(Error::Damaged { what: WRONG_LENGTHS })?;
         self.remaining = remaining;
         Ok(taken)
     }
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N], Error> {
-        self.take(N)?.try_into().map_err(|_| Error::Damaged { what: SHAPE })
+        self.take(N)?.try_into().map_err(|_| Error::Damaged { what: WRONG_LENGTHS })
     }
 
     fn number(&mut self) -> Result<u32, Error> {
@@ -208,7 +214,7 @@ impl<'a> Reader<'a> {
     fn text(&mut self) -> Result<String, Error> {
         let [length] = self.array()?;
         let bytes = self.take(usize::from(length))?.to_vec();
-        String::from_utf8(bytes).map_err(|_| Error::Damaged { what: SHAPE })
+        String::from_utf8(bytes).map_err(|_| Error::Damaged { what: WRONG_LENGTHS })
     }
 }
 
@@ -216,17 +222,20 @@ impl<'a> Reader<'a> {
 mod tests {
     use super::*;
 
-    fn file() -> Vec<u8> {
+    fn valid_file() -> Vec<u8> {
         let header = Header { cost: KeyCost::DEFAULT, salt: [7; 16], check: [8; 32] };
-        let sealed = Sealed { nonce: [1; NONCE], bytes: vec![2; 20] };
+        let sealed = Sealed { nonce: [1; NONCE_BYTES], bytes: vec![2; 20] };
         let id = |name: &str| SecretId { tenant: "local".to_owned(), name: name.to_owned() };
         let entries = BTreeMap::from([(id("A"), sealed.clone()), (id("B"), sealed)]);
-        finish(write(&header, &entries).unwrap(), &Sealed { nonce: [3; NONCE], bytes: vec![4; TAG] })
+        append_seal(
+            encode_without_seal(&header, &entries).unwrap(),
+            &Sealed { nonce: [3; NONCE_BYTES], bytes: vec![4; TAG_BYTES] },
+        )
     }
 
-    /// Corrects the checksum, as a person who knows the format would, so that only the part under test is wrong.
+    /// Replaces the checksum by a matching one, so that only the part under test is wrong.
     fn with_valid_checksum(mut bytes: Vec<u8>) -> Vec<u8> {
-        bytes.truncate(bytes.len() - CHECKSUM);
+        bytes.truncate(bytes.len() - CHECKSUM_BYTES);
         let checksum = Sha256::digest(&bytes);
         bytes.extend(checksum);
         bytes
@@ -234,66 +243,66 @@ mod tests {
 
     #[test]
     fn a_file_reads_back_as_it_was_written() {
-        let parsed = read(&file()).unwrap();
+        let parsed = parse(&valid_file()).unwrap();
         assert_eq!(parsed.entries.len(), 2);
-        assert_eq!((parsed.header.salt, parsed.seal.bytes), ([7; 16], vec![4; TAG]));
-        assert_eq!(parsed.covered, file().len() - SEAL - CHECKSUM);
+        assert_eq!((parsed.header.salt, parsed.seal.bytes), ([7; 16], vec![4; TAG_BYTES]));
+        assert_eq!(parsed.covered, valid_file().len() - SEAL_BYTES - CHECKSUM_BYTES);
     }
 
     #[test]
     fn a_file_cut_at_any_length_is_truncated() {
-        let whole = file();
+        let whole = valid_file();
         for length in 0..whole.len() {
-            let error = read(&whole[..length]).unwrap_err();
+            let error = parse(&whole[..length]).unwrap_err();
             assert!(matches!(error, Error::Truncated { found, .. } if found == length as u64), "{length}: {error}");
         }
     }
 
     #[test]
     fn every_changed_bit_is_an_error() {
-        let whole = file();
+        let whole = valid_file();
         for bit in 0..whole.len() * 8 {
             let mut bytes = whole.clone();
             bytes[bit / 8] ^= 1 << (bit % 8);
-            match read(&bytes).unwrap_err() {
-                Error::Foreign => assert!(bit < MARK.len() * 8),
-                // A longer length cannot be told from a cut.
-                Error::Truncated { .. } => assert!((LENGTH_AT * 8..HEADER_AT * 8).contains(&bit)),
+            match parse(&bytes).unwrap_err() {
+                Error::Foreign => assert!(bit < FILE_MARK.len() * 8),
+                // A length that became larger looks like a file that was cut off.
+                Error::Truncated { .. } => assert!((LENGTH_OFFSET * 8..HEADER_OFFSET * 8).contains(&bit)),
                 Error::Damaged { .. } => {}
                 other => panic!("bit {bit}: {other}"),
             }
         }
         let longer = [whole, vec![0]].concat();
-        assert!(matches!(read(&longer), Err(Error::Damaged { .. })));
+        assert!(matches!(parse(&longer), Err(Error::Damaged { .. })));
     }
 
     #[test]
     fn a_newer_format_and_a_foreign_file_have_errors_of_their_own() {
-        let mut newer = file();
-        newer[MARK.len()] = 2;
-        assert!(matches!(read(&with_valid_checksum(newer)), Err(Error::UnknownVersion { found: 2, known: 1 })));
-        assert!(matches!(read(b"SQLite format 3\0"), Err(Error::Foreign)));
+        let mut newer = valid_file();
+        newer[FILE_MARK.len()] = 2;
+        assert!(matches!(parse(&with_valid_checksum(newer)), Err(Error::UnknownVersion { found: 2, known: 1 })));
+        assert!(matches!(parse(b"SQLite format 3\0"), Err(Error::Foreign)));
     }
 
     #[test]
     fn lengths_and_costs_that_do_not_fit_are_damage_even_with_a_valid_checksum() {
         let spoiled = |at: usize, value: u32| {
-            let mut bytes = file();
+            let mut bytes = valid_file();
             bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
-            read(&with_valid_checksum(bytes))
+            parse(&with_valid_checksum(bytes))
         };
-        let count = HEADER_AT + 60;
+        let count = HEADER_OFFSET + 60;
         for (at, value) in [
-            (HEADER_AT, u32::MAX),
-            (HEADER_AT + 4, 0),
-            (HEADER_AT + 4, u32::MAX),
-            (HEADER_AT + 8, 0),
+            (HEADER_OFFSET, u32::MAX),
+            (HEADER_OFFSET + 4, 0),
+            (HEADER_OFFSET + 4, u32::MAX),
+            (HEADER_OFFSET + 8, 0),
             (count, 0),
             (count, 1),
             (count, 3),
             (count, u32::MAX),
             (count + 4, u32::MAX),
-            (count + 4 + 1 + 5 + 1 + 1 + NONCE, u32::MAX),
+            (count + 4 + 1 + 5 + 1 + 1 + NONCE_BYTES, u32::MAX),
         ] {
             assert!(matches!(spoiled(at, value), Err(Error::Damaged { .. })), "{at} {value}");
         }

@@ -1,9 +1,9 @@
-//! The encrypted store of secrets: one file of the data folder, with a value for each tenant and name.
+//! The type `SecretStore`: an encrypted file `secrets.enc` in the data folder, with a value for each tenant and name.
 //!
 //! Invariants:
-//! - A file that cannot be opened is never overwritten: it may need another key, or a backup.
-//! - The next call sees a change that another process made.
-//! - Of two changes at the same moment, both are kept.
+//! - A file that cannot be decrypted is never overwritten, because the operator may still find its key or a backup.
+//! - Each call sees the changes that other processes made before it.
+//! - If two processes change the file at the same moment, both changes are kept.
 
 mod error;
 mod file;
@@ -18,55 +18,57 @@ use base::{Secret, TenantId};
 use ports::secrets::{NAME_RULE, is_name};
 
 pub use error::{Error, MAX_SECRET_BYTES};
-pub use file::NAME as FILE_NAME;
+pub use file::FILE_NAME;
 pub use format::KeyCost;
 use format::{Sealed, SecretId};
 use key::FileKey;
 
-/// The effect of a `set`.
+/// The effect of [`SecretStore::set`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SetEffect {
     Added,
     Replaced,
 }
 
-/// The encrypted store. Its calls block: they read the disk, and the first one derives the key, which is slow on purpose.
+/// The encrypted store of secrets. Its calls block: each call reads the disk, and the first call derives the key, which
+/// is slow on purpose.
 pub struct SecretStore {
-    /// The data folder.
+    /// The data folder, which contains `secrets.enc`.
     data: PathBuf,
-    /// The operator's passphrase. Without one, a call on an existing file returns `NoKey`.
+    /// The operator's passphrase. If it is `None`, a call on an existing file returns `NoKey`.
     passphrase: Option<Secret>,
-    /// The cost for a file that does not exist yet.
+    /// The cost of deriving the key of a new file.
     cost: KeyCost,
-    /// The file as the last call read it, so that the key is derived once.
+    /// The file as the last call read it. It is kept so that the key is derived only once.
     cached: Mutex<Option<Arc<OpenedFile>>>,
 }
 
-/// The file as it was when it had these bytes. Values stay encrypted until a caller asks for them.
+/// A decoded version of the file. The values stay encrypted until a caller asks for them.
 struct OpenedFile {
-    /// The whole file, to notice a change by another process.
+    /// The bytes of the whole file. They are compared at each call, to notice a change by another process.
     bytes: Vec<u8>,
     key: Arc<FileKey>,
     entries: BTreeMap<SecretId, Sealed>,
 }
 
 impl SecretStore {
-    /// Returns the store of the folder `data`. Nothing is read or written yet; the first `set` creates the file.
+    /// Returns the store of the folder `data`. The file is first read by the next call, and created by the first `set`.
     pub fn new(data: &Path, passphrase: Option<Secret>) -> Self {
         Self::with_cost(data, passphrase, KeyCost::DEFAULT)
     }
 
-    /// Returns the same store with another cost, for a file that does not exist yet. An existing file keeps its own cost.
+    /// Returns the store of the folder `data` with another key cost for a new file. An existing file keeps its own
+    /// cost.
     pub fn with_cost(data: &Path, passphrase: Option<Secret>, cost: KeyCost) -> Self {
         Self { data: data.to_owned(), passphrase, cost, cached: Mutex::new(None) }
     }
 
-    /// Returns whether there is a passphrase. It may be the wrong one.
+    /// Returns whether a passphrase is set. The passphrase is not checked.
     pub fn has_key(&self) -> bool {
         self.passphrase.is_some()
     }
 
-    /// Decrypts every secret of every tenant and returns their number, or `None` if there is no file.
+    /// Decrypts every secret of every tenant. Returns the number of secrets, or `None` if the file does not exist.
     pub fn check(&self) -> Result<Option<usize>, Error> {
         let Some(opened) = self.open()? else { return Ok(None) };
         for (id, sealed) in &opened.entries {
@@ -82,7 +84,7 @@ impl SecretStore {
         Ok(ids.filter(|id| id.tenant == tenant.as_str()).map(|id| id.name.clone()).collect())
     }
 
-    /// Returns the value of a secret, if it is set.
+    /// Returns the value of a secret, or `None` if the secret is not set.
     pub fn get(&self, tenant: &TenantId, name: &str) -> Result<Option<Secret>, Error> {
         let Some(opened) = self.open()? else { return Ok(None) };
         let id = secret_id(tenant, name);
@@ -104,14 +106,15 @@ impl SecretStore {
         Ok(if previous.is_some() { SetEffect::Replaced } else { SetEffect::Added })
     }
 
-    /// Removes a secret, durably. Returns whether it was set.
+    /// Removes a secret, durably. Returns whether the secret was set.
     pub fn remove(&self, tenant: &TenantId, name: &str) -> Result<bool, Error> {
-        // Without a file there is nothing to remove. The lock would create the data folder.
+        // If the file does not exist, the function returns before it takes the lock, because the lock would create the
+        // data folder.
         if self.open()?.is_none() {
             return Ok(false);
         }
         let lock = file::WriteLock::acquire(&self.data)?;
-        // Read again under the lock, since another process may have changed the file in between.
+        // The file is read again under the lock, because another process may have changed it since the first read.
         let Some(opened) = self.open()? else { return Ok(false) };
         let mut entries = opened.entries.clone();
         if entries.remove(&secret_id(tenant, name)).is_none() {
@@ -121,10 +124,10 @@ impl SecretStore {
         Ok(true)
     }
 
-    /// Returns the file, if there is one. It is read at each call, so that a change by another process is seen. The key is
-    /// derived again only if the header has changed.
+    /// Reads and verifies the file, and returns `None` if it does not exist. The file is read at each call, so that a
+    /// change by another process is seen. The key is derived again only if the header has changed.
     fn open(&self) -> Result<Option<Arc<OpenedFile>>, Error> {
-        // A panic under the lock cannot leave half a value, so a poisoned lock is used.
+        // A panic under the lock cannot leave a half-written value, so a poisoned lock is still used.
         let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(bytes) = file::read(&self.data)? else {
             *cached = None;
@@ -133,7 +136,7 @@ impl SecretStore {
         if let Some(opened) = cached.as_ref().filter(|opened| opened.bytes == bytes) {
             return Ok(Some(Arc::clone(opened)));
         }
-        let parsed = format::read(&bytes)?;
+        let parsed = format::parse(&bytes)?;
         let with_same_key = cached.as_ref().filter(|opened| opened.key.header == parsed.header);
         let key = match with_same_key {
             Some(opened) => Arc::clone(&opened.key),
@@ -146,9 +149,9 @@ impl SecretStore {
     }
 
     fn write(&self, lock: &file::WriteLock, key: &FileKey, entries: &BTreeMap<SecretId, Sealed>) -> Result<(), Error> {
-        let covered = format::write(&key.header, entries)?;
+        let covered = format::encode_without_seal(&key.header, entries)?;
         let seal = key.seal_file(&covered)?;
-        file::replace(lock, &self.data, &format::finish(covered, &seal))
+        file::replace(lock, &self.data, &format::append_seal(covered, &seal))
     }
 
     fn passphrase(&self) -> Result<&Secret, Error> {
@@ -160,7 +163,7 @@ fn secret_id(tenant: &TenantId, name: &str) -> SecretId {
     SecretId { tenant: tenant.as_str().to_owned(), name: name.to_owned() }
 }
 
-/// Refuses names and values that could not be stored or used.
+/// Refuses an invalid name, an empty value and a value that is too large.
 fn check_entry(name: &str, value: &Secret) -> Result<(), Error> {
     let shown_name = || name.escape_debug().take(160).collect();
     let length = value.expose().len();
@@ -168,10 +171,10 @@ fn check_entry(name: &str, value: &Secret) -> Result<(), Error> {
         return Err(Error::Name { name: shown_name(), rule: NAME_RULE });
     }
     if length == 0 {
-        return Err(Error::Value { name: shown_name(), rule: "it is empty; send it on standard input" });
+        return Err(Error::Value { name: shown_name(), rule: "the value is empty; send it on standard input" });
     }
     if length > MAX_SECRET_BYTES {
-        return Err(Error::Value { name: shown_name(), rule: "it is larger than 64 KiB" });
+        return Err(Error::Value { name: shown_name(), rule: "the value is larger than 64 KiB" });
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
-//! Opens connections to the database file, and creates and migrates its schema.
-//! Invariant: a connection for writing is in WAL mode with `synchronous = FULL`. Every connection is on a database of this
-//! program with a schema that this version knows. Migrations only go forward.
+//! Opens connections to the SQLite database file, and creates and migrates the schema.
+//! Invariant: a connection for writing is in WAL mode with `synchronous = FULL`. Every connection is to a database of
+//! Tokamak whose schema this version knows. Migrations only go forward.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -11,8 +11,8 @@ use super::Options;
 use super::error::is_busy;
 use crate::{OpenError, folder};
 
-/// Each migration brings the schema from the version of its index to the next one. The version is in `PRAGMA user_version`.
-/// A released migration is never changed, because a database that has run it will not run it again.
+/// The migration at index `n` changes the schema from version `n` to version `n + 1`. The version is stored in `PRAGMA
+/// user_version`. A released migration is never changed, because existing databases have already run it.
 const MIGRATIONS: [&str; 3] = [
     "
     CREATE TABLE row (
@@ -24,11 +24,12 @@ const MIGRATIONS: [&str; 3] = [
         PRIMARY KEY (tenant, tbl, id)
     ) STRICT, WITHOUT ROWID;
 ",
-    // `sum` is the checksum of the row (`rows.rs`). An older row has none until it is written again.
+    // `sum` is the checksum of the row (`rows.rs`). A row that is older than this migration has no checksum until it is
+    // written again.
     "ALTER TABLE row ADD COLUMN sum INTEGER",
-    // A table with rowid keeps keys apart from values. In a table without rowid, values are in the tree that is searched by
-    // key. To compare a key, SQLite then reads a value of more than a quarter of a page whole, from its overflow pages. That
-    // took a fifth of the time of a dry run.
+    // A table with rowid stores keys apart from values. A table without rowid stores values in the tree that SQLite
+    // searches by key, so comparing a key can read the overflow pages of a large value. These reads took a fifth of the
+    // time of a dry run.
     "
     CREATE TABLE keyed (
         tenant TEXT NOT NULL,
@@ -45,25 +46,26 @@ const MIGRATIONS: [&str; 3] = [
 ",
 ];
 
-/// `tkmk` in ASCII, which tells a database of this program from another program's.
+/// The application id in the header of the database file: `tkmk` in ASCII. A database with another id belongs to
+/// another program.
 const APPLICATION_ID: i64 = 0x746b_6d6b;
 
-/// A WAL that a burst of writes has made larger is cut back to this size.
+/// The WAL file is cut back to this size after a burst of writes has made it larger.
 const MAX_WAL_BYTES: i64 = 64 * 1024 * 1024;
 
-/// The pause between two tries for a lock. SQLite's own pauses grow to 100 ms, and a busy process would take the lock in
-/// each of them.
+/// The pause between two attempts to take the write lock. SQLite's own pauses grow to 100 ms, and a busy process would
+/// take the lock during each of them.
 const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// The effect of opening a database that does not exist.
+/// The effect of opening a database file that does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IfMissing {
     Create,
-    /// For a database that existed before: an empty one in its place would hide the loss.
+    /// Opening fails. This is for a database that existed before, because a new empty database would hide the loss.
     Fail,
 }
 
-/// A connection, and the identity of its file.
+/// An open connection, and the identity of its file.
 #[derive(Debug)]
 pub struct OpenedDatabase {
     pub connection: Connection,
@@ -71,14 +73,14 @@ pub struct OpenedDatabase {
 }
 
 impl OpenedDatabase {
-    /// Returns whether `path` is still the file of this connection. SQLite would go on with a file that was moved away or
-    /// replaced, and commits to it would be lost.
+    /// Returns whether `path` still leads to the file of this connection. SQLite does not notice that a file was moved
+    /// or replaced, and commits to the old file would be lost.
     pub fn is_on(&self, path: &Path) -> std::io::Result<bool> {
         Ok(FileId::of(path)? == self.file)
     }
 }
 
-/// Opens the connection that writes, and migrates the schema to this version.
+/// Opens the connection for writing, and migrates the schema to the version that this build knows.
 pub fn open_writer(path: &Path, options: &Options, if_missing: IfMissing) -> Result<OpenedDatabase, OpenError> {
     if path.is_dir() {
         return Err(OpenError::IsFolder { path: path.to_owned() });
@@ -93,24 +95,24 @@ pub fn open_writer(path: &Path, options: &Options, if_missing: IfMissing) -> Res
     let mut connection = Connection::open_with_flags(path, flags).map_err(open_error)?;
     connection.busy_timeout(options.busy_timeout).map_err(open_error)?;
     check_schema(path, &connection)?;
-    // SQLite opens a file without write permission silently for reading.
+    // SQLite opens a file without write permission as read-only and reports no error, so this is checked here.
     if connection.is_readonly("main").map_err(open_error)? {
-        return Err(OpenError::Unwritable { path: path.to_owned(), source: "the file is read-only".into() });
+        return Err(OpenError::Unwritable { path: path.to_owned(), source: "the database file is read-only".into() });
     }
     configure(path, &connection, options)?;
     migrate(path, &mut connection)?;
-    // From now on the writer waits for the lock itself, in short steps (`wait_while_busy`).
+    // SQLite's own wait for locks is switched off, because the writer waits in shorter steps (`wait_while_busy`).
     connection.busy_timeout(Duration::ZERO).map_err(open_error)?;
     let file = FileId::of(path).map_err(|error| OpenError::from_io(path, error))?;
     Ok(OpenedDatabase { connection, file })
 }
 
-/// Opens a connection that only reads.
+/// Opens a read-only connection.
 pub fn open_reader(path: &Path, busy_timeout: Duration) -> Result<OpenedDatabase, OpenError> {
     let open_error = |error| OpenError::from_sqlite(path, error);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    // The id is taken first. If the file is replaced before the connection is opened, `is_on` then returns false, and the
-    // next read opens another connection.
+    // The file id is read before the connection is opened. If the file is replaced in between, `is_on` returns false,
+    // and the next read opens another connection.
     let file = FileId::of(path).map_err(|error| OpenError::from_io(path, error))?;
     let connection = Connection::open_with_flags(path, flags).map_err(open_error)?;
     connection.busy_timeout(busy_timeout).map_err(open_error)?;
@@ -118,7 +120,7 @@ pub fn open_reader(path: &Path, busy_timeout: Duration) -> Result<OpenedDatabase
     Ok(OpenedDatabase { connection, file })
 }
 
-/// Repeats `attempt` while another connection holds the lock, for at most `timeout`.
+/// Repeats `attempt` for at most `timeout` while another connection holds the lock.
 pub fn wait_while_busy<T>(timeout: Duration, mut attempt: impl FnMut() -> rusqlite::Result<T>) -> rusqlite::Result<T> {
     let deadline = Instant::now() + timeout;
     loop {
@@ -129,11 +131,12 @@ pub fn wait_while_busy<T>(timeout: Duration, mut attempt: impl FnMut() -> rusqli
     }
 }
 
-/// Refuses the database of another program or of a newer version. This runs before anything is written, so that such a
-/// database stays as it is.
+/// Refuses the database of another program or of a newer version of Tokamak. The check runs before the first write, so
+/// that such a database stays unchanged.
 fn check_schema(path: &Path, connection: &Connection) -> Result<(), OpenError> {
     let open_error = |error| OpenError::from_sqlite(path, error);
-    // The three numbers come from one snapshot, because another process may be migrating at this moment.
+    // The three numbers are read in one transaction, because another process may be migrating the schema at this
+    // moment.
     let snapshot = connection.unchecked_transaction().map_err(open_error)?;
     let number = |sql: &str| snapshot.query_row(sql, [], |row| row.get::<_, i64>(0)).map_err(open_error);
     let entries = number("SELECT count(*) FROM sqlite_schema")?;
@@ -151,23 +154,23 @@ fn check_schema(path: &Path, connection: &Connection) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Sets the modes that durability needs, and the bounds on size.
+/// Sets the modes that durable commits need, and the size limits of the files.
 fn configure(path: &Path, connection: &Connection, options: &Options) -> Result<(), OpenError> {
     let open_error = |error| OpenError::from_sqlite(path, error);
-    // For this statement SQLite does not wait: two processes that create the database at the same moment get `busy` at once,
-    // whatever the timeout.
+    // SQLite does not wait for a lock in this statement. If two processes create the database at the same moment, one
+    // gets `busy` at once, so the statement is repeated.
     let mode: String = wait_while_busy(options.busy_timeout, || {
         connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))
     })
     .map_err(open_error)?;
     if mode != "wal" {
-        let source = format!("the file system gives journal mode `{mode}`, not WAL").into();
+        let source = format!("the file system of the database supports journal mode `{mode}` and not WAL").into();
         return Err(OpenError::Failed { path: path.to_owned(), source });
     }
-    // In WAL mode, `NORMAL` would flush at checkpoints only, and a power cut would lose commits that were answered.
+    // In WAL mode, `NORMAL` flushes at checkpoints only, so a power cut would lose commits that were already answered.
     connection.pragma_update(None, "synchronous", "FULL").map_err(open_error)?;
     connection.pragma_update(None, "foreign_keys", true).map_err(open_error)?;
-    // These two pragmas answer with the new value, which `pragma_update` would take for an error.
+    // These two pragmas return the new value as a row, which `pragma_update` treats as an error.
     let set_number = |name: &str, value: i64| {
         connection.pragma_update_and_check(None, name, value, |row| row.get::<_, i64>(0)).map_err(open_error)
     };
@@ -178,14 +181,14 @@ fn configure(path: &Path, connection: &Connection, options: &Options) -> Result<
     Ok(())
 }
 
-/// Runs the migrations that the database has not run, in one transaction with its new version.
+/// Runs the missing migrations and stores the new version in one transaction.
 fn migrate(path: &Path, connection: &mut Connection) -> Result<(), OpenError> {
     let open_error = |error| OpenError::from_sqlite(path, error);
     let known = MIGRATIONS.len() as i64;
     if schema_version(connection).map_err(open_error)? == known {
         return Ok(());
     }
-    // The version is read again under the lock, because another process may have migrated in between.
+    // The version is read again under the lock, because another process may have migrated since the first read.
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(open_error)?;
     let found = schema_version(&transaction).map_err(open_error)?;
     for migration in MIGRATIONS.iter().skip(usize::try_from(found).unwrap_or(0)) {
@@ -194,7 +197,7 @@ fn migrate(path: &Path, connection: &mut Connection) -> Result<(), OpenError> {
     transaction.pragma_update(None, "application_id", APPLICATION_ID).map_err(open_error)?;
     transaction.pragma_update(None, "user_version", known.max(found)).map_err(open_error)?;
     transaction.commit().map_err(open_error)?;
-    // The process that migrated in between may be of a newer version.
+    // The other process may be of a newer version, so the schema is checked again.
     check_schema(path, connection)
 }
 
@@ -202,7 +205,7 @@ fn schema_version(connection: &Connection) -> rusqlite::Result<i64> {
     connection.query_row("PRAGMA user_version", [], |row| row.get(0))
 }
 
-/// The identity of a file: device and inode. On systems other than Unix, every file counts as the same one.
+/// The identity of a file: device and inode. On systems other than Unix, all files have the same id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct FileId(u64, u64);
 

@@ -1,6 +1,6 @@
-//! The error of a read or a commit inside the SQLite store, and its translation to the port's error.
-//! Invariant: only a full disk is `Full`, and only content that differs from what was written is `Damaged`. Everything else
-//! that is not a conflict is `Unavailable`.
+//! The error type of the SQLite store, and its conversion to `ports::store::Error`.
+//! Invariant: a full disk is `Full`, stored content that differs from the written content is `Damaged`, and every other
+//! failure except a conflict is `Unavailable`.
 
 use std::error::Error as StdError;
 use std::sync::Arc;
@@ -10,12 +10,13 @@ use rusqlite::ErrorCode;
 
 use crate::OpenError;
 
-/// The causes are in an `Arc`, because one error may be the answer to every batch of a group.
+/// The error of a read or a commit. Each cause is in an `Arc`, because one error may be the answer to every batch of a
+/// group.
 #[derive(Debug, Clone)]
 pub enum SqliteError {
     Full(Arc<dyn StdError + Send + Sync>),
     Damaged {
-        /// The damaged part, such as a row, if it is known.
+        /// The name of the damaged part, such as a row, if it is known.
         what: Option<String>,
         cause: Arc<dyn StdError + Send + Sync>,
     },
@@ -25,7 +26,7 @@ pub enum SqliteError {
 impl SqliteError {
     /// Returns the error of a row whose checksum does not match.
     pub fn damaged_row(row: String) -> Self {
-        let cause = Box::<dyn StdError + Send + Sync>::from("its checksum is another one");
+        let cause = Box::<dyn StdError + Send + Sync>::from("the checksum of the row does not match its content");
         Self::Damaged { what: Some(row), cause: Arc::from(cause) }
     }
 
@@ -33,8 +34,8 @@ impl SqliteError {
         Self::Unavailable(Arc::from(reason.into()))
     }
 
-    /// Names the part that was read, if the error is damage without a name: SQLite finds damage in a page and does not say
-    /// which rows the page holds.
+    /// Adds the name of the part that was read to an error `Damaged` without a name. SQLite reports a damaged page and
+    /// does not name the rows of the page.
     pub fn while_reading(self, what: impl FnOnce() -> String) -> Self {
         match self {
             Self::Damaged { what: None, cause } => Self::Damaged { what: Some(what()), cause },
@@ -42,7 +43,7 @@ impl SqliteError {
         }
     }
 
-    /// Returns whether another connection holds a lock, be it for the read or for opening the file.
+    /// Returns whether the read, or opening its connection, failed because another connection holds a lock.
     pub fn is_busy(&self) -> bool {
         let Self::Unavailable(cause) = self else { return false };
         let cause_of_open = cause.downcast_ref::<OpenError>().and_then(StdError::source);
@@ -86,13 +87,13 @@ impl From<SqliteError> for store::Error {
     }
 }
 
-/// Returns whether another connection holds the lock.
+/// Returns whether the error means that another connection holds a lock.
 pub fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
-/// Returns whether the connection is still usable after a rollback: there was no space, or no lock. After any other error
-/// the state of the connection is not known, so it is closed.
+/// Returns whether a connection is usable after this error and a rollback. This is true if the disk was full or a lock
+/// was taken. After another error the state of the connection is unknown, so the caller closes it.
 pub fn leaves_connection_usable(error: &rusqlite::Error) -> bool {
     is_busy(error) || error.sqlite_error_code() == Some(ErrorCode::DiskFull)
 }

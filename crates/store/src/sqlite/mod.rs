@@ -1,6 +1,6 @@
-//! The embedded store: rows in one SQLite file, with one writer thread and a few read-only connections.
-//! Invariant: all writes of this process go through one thread with one connection. Reads never wait for that thread, and see
-//! every commit that was answered.
+//! The type `SqliteStore`: rows in one SQLite file, with one writer thread and a few read-only connections.
+//! Invariant: one thread with one connection makes all writes of this process. Reads never wait for the writer thread,
+//! and see every commit that was answered.
 
 mod connection;
 mod error;
@@ -24,23 +24,25 @@ use error::SqliteError;
 use readers::Readers;
 use writer::{CommitRequest, Writer};
 
-/// The file's name in a data folder.
+/// The name of the database file in a data folder.
 pub const FILE_NAME: &str = "tokamak.db";
 
-/// The largest scan of open executions that runs on the caller's thread. A single row is read there as well.
+/// A scan of open executions with at most this limit runs on the caller's thread. Other scans run on a blocking thread.
 const MAX_INLINE_ROWS: usize = 16;
 
-/// Batches that may wait for the writer. When there are more, `commit` waits before it hands over its batch.
+/// The number of batches that may wait for the writer thread. If more batches arrive, `commit` waits until the queue
+/// has room.
 const MAX_QUEUED_BATCHES: usize = 256;
 
 /// The options of a SQLite store.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// How long a call waits for a lock that another process holds.
+    /// The time that a call waits for a lock of another process before it returns an error.
     pub busy_timeout: Duration,
-    /// The largest number of scans that run at one time, each with its own connection on a blocking thread.
+    /// The largest number of concurrent scans. Each scan uses a connection and a blocking thread.
     pub readers: usize,
-    /// The largest size of the file, in pages of 4 KiB. A commit beyond it is `Full`.
+    /// The largest size of the database file, in pages of 4 KiB. A commit that needs more pages returns `Full`. `None`
+    /// means no limit.
     pub max_pages: Option<u32>,
 }
 
@@ -50,10 +52,10 @@ impl Default for Options {
     }
 }
 
-/// A store of rows in a SQLite file. Other processes may use the same file.
+/// A store of rows in a SQLite file. Several processes may use the same file.
 #[derive(Debug)]
 pub struct SqliteStore {
-    /// Sends batches to the writer thread. It is `None` only during `drop`, because closing the channel ends the thread.
+    /// Sends batches to the writer thread. It is `None` only during `drop`: closing the channel ends the thread.
     requests: Option<mpsc::Sender<CommitRequest>>,
     /// The writer thread. It is `None` only during `drop`, which joins it.
     writer: Option<JoinHandle<()>>,
@@ -61,15 +63,15 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens the database file at `path` and brings its schema up to date. The file and its folder are created if they do not
-    /// exist.
+    /// Opens the database file at `path` and migrates its schema to the current version. The file and its folder are
+    /// created if they do not exist.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
         Self::open_with(path, &Options::default())
     }
 
-    /// Opens the database file with other options than the default ones.
+    /// Opens the database file at `path` like `open`, with these options.
     pub fn open_with(path: &Path, options: &Options) -> Result<Self, OpenError> {
-        // Absolute, so that the file is found again after the process has changed its current folder.
+        // The path is made absolute, so that the file is found after the process has changed its current folder.
         let path = &std::path::absolute(path).map_err(|error| OpenError::from_io(path, error))?;
         let writer = Writer::open(path, options)?;
         let (requests, waiting_requests) = mpsc::channel(MAX_QUEUED_BATCHES);
@@ -110,8 +112,8 @@ impl Store for SqliteStore {
             let what = || format!("the place of rows {}/{}… in {FILE_NAME}", other.name(), range.prefix);
             rows::scan_with(connection, range, other).map_err(|error| error.while_reading(what))
         };
-        // Open executions are few and their rows small. Other tables may hold large rows, which would block the caller's
-        // thread for too long.
+        // Only open executions are read on the caller's thread, because their rows are few and small. Large rows of
+        // other tables would block that thread for too long.
         if range.limit <= MAX_INLINE_ROWS
             && range.table == Table::OpenExecution
             && let Some(result) = self.readers.read_inline(|connection| scan(connection, range))
@@ -122,8 +124,8 @@ impl Store for SqliteStore {
         self.readers.read(move |connection| scan(connection, &range)).await
     }
 
-    /// Hands the batch to the writer thread and waits for its answer. A caller that stops waiting does not take its batch
-    /// back: the batch may still be committed, as a whole.
+    /// Sends the batch to the writer thread and waits for the result. If the caller stops waiting, the whole batch may
+    /// still be committed.
     async fn commit(&self, batch: Batch) -> Result<(), Error> {
         let (answer, answered) = oneshot::channel();
         let requests = self.requests.as_ref().ok_or_else(writer_has_ended)?;
@@ -135,7 +137,8 @@ impl Store for SqliteStore {
         self.readers.read(rows::tenants).await
     }
 
-    /// Reads, and commits an empty batch, which takes the write lock: a database that cannot be written is not ready.
+    /// Reads one row and commits an empty batch. The commit takes the write lock, so the check fails if the database
+    /// cannot be written.
     async fn ping(&self) -> Result<(), Error> {
         self.readers.read(rows::probe).await?;
         self.commit(Batch::default()).await
@@ -143,19 +146,19 @@ impl Store for SqliteStore {
 }
 
 fn writer_has_ended() -> Error {
-    SqliteError::unavailable("the writer thread has ended").into()
+    SqliteError::unavailable("the SQLite writer thread has ended; restart the server").into()
 }
 
 impl Drop for SqliteStore {
     fn drop(&mut self) {
-        // The readers are closed first, so that the writer's connection is the last one. SQLite moves the content of the WAL
-        // into the database when the last connection closes, and a reader could not do that.
+        // The readers are closed first, so that the writer's connection is closed last. SQLite moves the content of the
+        // WAL into the database when the last connection closes, and a read-only connection cannot do this.
         self.readers.close();
         self.requests = None;
         if let Some(writer) = self.writer.take()
             && writer.join().is_err()
         {
-            tracing::error!("the SQLite writer thread panicked");
+            tracing::error!("the SQLite writer thread panicked before the store was closed");
         }
     }
 }

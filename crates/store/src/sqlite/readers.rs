@@ -1,7 +1,9 @@
-//! The read-only connections: some for scans on blocking threads, some for small reads on the caller's own thread.
+//! The two pools of read-only connections: one for scans on blocking threads, one for small reads on the caller's own
+//! thread.
 //!
 //! Invariants:
-//! - No connection holds a transaction between two reads, so each read sees every commit that was answered before it began.
+//! - No connection keeps a transaction open between two reads, so each read sees every commit that was answered before
+//!   the read began.
 //! - A read on the caller's thread never waits for a lock, because that thread belongs to the async runtime.
 
 use std::path::{Path, PathBuf};
@@ -16,7 +18,8 @@ use super::Options;
 use super::connection::{OpenedDatabase, open_reader};
 use super::error::SqliteError;
 
-/// The pools of connections. A connection is opened when its pool is empty and goes back after a successful read.
+/// The pools of connections. A connection is opened when its pool is empty, and returns to the pool after a successful
+/// read.
 #[derive(Debug)]
 pub struct Readers {
     path: PathBuf,
@@ -25,7 +28,8 @@ pub struct Readers {
     blocking_pool: Mutex<Vec<OpenedDatabase>>,
     /// Idle connections for reads on the caller's thread. They return an error at once if a lock is taken.
     inline_pool: Mutex<Vec<OpenedDatabase>>,
-    /// Bounds the reads on blocking threads. It is closed when the store is dropped.
+    /// The permits for reads on blocking threads, one for each connection. The semaphore is closed when the store is
+    /// dropped.
     permits: Arc<Semaphore>,
 }
 
@@ -50,16 +54,17 @@ impl Readers {
         let permit = permit.map_err(SqliteError::unavailable)?;
         let readers = Arc::clone(self);
         let result = tokio::task::spawn_blocking(move || {
-            // The permit belongs to the thread: if the caller stops waiting, the read still goes on.
+            // The blocking thread keeps the permit until the read ends, because the read goes on even if the caller
+            // stops waiting.
             let _permit = permit;
             readers.read_with(&readers.blocking_pool, readers.options.busy_timeout, work)
         });
         Ok(result.await.map_err(SqliteError::unavailable)??)
     }
 
-    /// Runs `work` on the caller's thread, for one row or a few small ones. From the page cache that takes about ten
-    /// microseconds; a change of threads takes twice as much (docs/benchmarks.md, "Sessions"). `None` means that a lock is
-    /// taken: use `read`.
+    /// Runs `work` on the caller's thread, for one row or a few small rows. A read from the page cache takes about ten
+    /// microseconds, and a change of threads takes twice as long (docs/benchmarks.md, "Sessions"). `None` means that a
+    /// lock is taken, and the caller must use `read`.
     pub fn read_inline<T>(&self, work: impl FnOnce(&Connection) -> Result<T, SqliteError>) -> Option<Result<T, Error>> {
         match self.read_with(&self.inline_pool, Duration::ZERO, work) {
             Err(error) if error.is_busy() => None,
@@ -81,7 +86,7 @@ impl Readers {
         work: impl FnOnce(&Connection) -> Result<T, SqliteError>,
     ) -> Result<T, SqliteError> {
         let reader = self.take(pool, busy_timeout)?;
-        // After an error the connection is closed, because it may hold an open transaction. The next read opens another one.
+        // After an error the connection is closed and not reused, because its transaction may still be open.
         let value = work(&reader.connection)?;
         let mut idle = locked(pool);
         if !self.permits.is_closed() {
@@ -90,7 +95,7 @@ impl Readers {
         Ok(value)
     }
 
-    /// Takes an idle connection to the file that is at the path now, or opens one.
+    /// Takes an idle connection if its file is still at the path. Otherwise opens a new connection.
     fn take(&self, pool: &Mutex<Vec<OpenedDatabase>>, busy_timeout: Duration) -> Result<OpenedDatabase, SqliteError> {
         let idle = locked(pool).pop();
         match idle {

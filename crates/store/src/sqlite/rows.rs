@@ -1,9 +1,9 @@
 //! The SQL statements that read and write rows, and the checksum of a row.
 //!
 //! Invariants:
-//! - Ids are compared as bytes, never with LIKE or a collation.
-//! - Every statement names its tenant.
-//! - A row that differs from what was written is an error and is never returned.
+//! - Ids are compared as bytes. No statement uses LIKE or a collation.
+//! - Every statement that reads or changes rows selects one tenant, except `tenants` and `probe`.
+//! - A row whose checksum does not match is an error and is never returned.
 
 use base::TenantId;
 use ports::store::{Batch, Expect, Key, Range, Row, Table, Write};
@@ -11,43 +11,43 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::error::SqliteError;
 
-const GET: &str = "SELECT version, value, sum FROM row WHERE tenant = ?1 AND tbl = ?2 AND id = ?3";
-const SCAN_FROM: &str =
+const SELECT_ROW: &str = "SELECT version, value, sum FROM row WHERE tenant = ?1 AND tbl = ?2 AND id = ?3";
+const SELECT_ROWS_FROM: &str =
     "SELECT id, version, value, sum FROM row WHERE tenant = ?1 AND tbl = ?2 AND id >= ?3 ORDER BY id";
-const SCAN_AFTER: &str =
+const SELECT_ROWS_AFTER: &str =
     "SELECT id, version, value, sum FROM row WHERE tenant = ?1 AND tbl = ?2 AND id > ?3 ORDER BY id";
-/// These two read the index only, and no row.
-const IDS_FROM: &str = "SELECT id FROM row WHERE tenant = ?1 AND tbl = ?2 AND id >= ?3 ORDER BY id";
-const IDS_AFTER: &str = "SELECT id FROM row WHERE tenant = ?1 AND tbl = ?2 AND id > ?3 ORDER BY id";
-const FIND: &str = "SELECT rowid, version FROM row WHERE tenant = ?1 AND tbl = ?2 AND id = ?3";
-const INSERT: &str = "INSERT INTO row (version, value, sum, tenant, tbl, id) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-const UPDATE: &str = "UPDATE row SET version = ?1, value = ?2, sum = ?3 WHERE rowid = ?4";
-const DELETE: &str = "DELETE FROM row WHERE rowid = ?1";
+/// `SELECT_IDS_FROM` and `SELECT_IDS_AFTER` read only the index, so they are fast for tables with large rows.
+const SELECT_IDS_FROM: &str = "SELECT id FROM row WHERE tenant = ?1 AND tbl = ?2 AND id >= ?3 ORDER BY id";
+const SELECT_IDS_AFTER: &str = "SELECT id FROM row WHERE tenant = ?1 AND tbl = ?2 AND id > ?3 ORDER BY id";
+const SELECT_ROWID_AND_VERSION: &str = "SELECT rowid, version FROM row WHERE tenant = ?1 AND tbl = ?2 AND id = ?3";
+const INSERT_ROW: &str = "INSERT INTO row (version, value, sum, tenant, tbl, id) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+const UPDATE_ROW: &str = "UPDATE row SET version = ?1, value = ?2, sum = ?3 WHERE rowid = ?4";
+const DELETE_ROW: &str = "DELETE FROM row WHERE rowid = ?1";
 
 pub fn get(connection: &Connection, key: &Key) -> Result<Option<Row>, SqliteError> {
-    let mut statement = connection.prepare_cached(GET)?;
+    let mut statement = connection.prepare_cached(SELECT_ROW)?;
     let parameters = params![key.tenant.as_str(), key.table.name(), key.id];
     let stored = statement.query_row(parameters, |row| StoredRow::read(row, 0)).optional()?;
     stored.map(|row| row.into_checked(&key.tenant, key.table, &key.id)).transpose()
 }
 
 pub fn scan(connection: &Connection, range: &Range) -> Result<Vec<(String, Row)>, SqliteError> {
-    scan_range(connection, range, SCAN_FROM, SCAN_AFTER, |id, row| {
+    scan_range(connection, range, SELECT_ROWS_FROM, SELECT_ROWS_AFTER, |id, row| {
         StoredRow::read(row, 1)?.into_checked(&range.tenant, range.table, id)
     })
 }
 
-/// Returns the ids of a range, each with the row of the table `other` under the same id. All reads are in one transaction,
-/// because each transaction starts with an empty cache after another process has written.
+/// Returns the ids of a range, each with the row of the table `other` under the same id. All reads are in one
+/// transaction: after another process has written, each new transaction would start with an empty cache.
 pub fn scan_with(
     connection: &Connection,
     range: &Range,
     other: Table,
 ) -> Result<Vec<(String, Option<Row>)>, SqliteError> {
-    // An error below leaves the transaction open. The caller then closes the connection (`readers.rs`), since a later read
-    // in that transaction would not see later commits.
+    // An error below leaves the transaction open. The caller closes the connection after an error (`readers.rs`),
+    // because a later read in the open transaction would not see later commits.
     connection.prepare_cached("BEGIN")?.execute([])?;
-    let mut pairs = scan_range(connection, range, IDS_FROM, IDS_AFTER, |_, _| Ok(None))?;
+    let mut pairs = scan_range(connection, range, SELECT_IDS_FROM, SELECT_IDS_AFTER, |_, _| Ok(None))?;
     for (id, row) in &mut pairs {
         *row = get(connection, &Key::new(&range.tenant, other, id.as_str()))?;
     }
@@ -55,34 +55,36 @@ pub fn scan_with(
     Ok(pairs)
 }
 
-/// Returns all tenants. Each costs one step of the index, because the rows of a tenant are skipped.
+/// Returns all tenants that have rows. Each tenant costs one search in the index, because the other rows of the tenant
+/// are skipped.
 pub fn tenants(connection: &Connection) -> Result<Vec<TenantId>, SqliteError> {
     let mut statement = connection.prepare_cached("SELECT min(tenant) FROM row WHERE tenant > ?1")?;
     let mut tenants = Vec::new();
     let mut last = String::new();
     while let Some(tenant) = statement.query_row(params![last], |row| row.get::<_, Option<String>>(0))? {
-        // A text that is not a tenant's id was not written by this program, so no caller can own the row.
+        // A text that is not a valid tenant id is skipped. This program does not write such ids, so no caller can own
+        // the row.
         tenants.extend(TenantId::parse(&tenant));
         last = tenant;
     }
     Ok(tenants)
 }
 
-/// Reads from the table's pages, to find out whether the database can be read.
+/// Reads one row, to check that the database is readable.
 pub fn probe(connection: &Connection) -> Result<(), SqliteError> {
     connection.prepare_cached("SELECT version FROM row LIMIT 1")?.query_row([], |_| Ok(())).optional()?;
     Ok(())
 }
 
-/// Applies the writes of a batch in order. The first write whose expectation is not met ends this with its key; the caller
-/// then undoes the writes before it.
+/// Applies the writes of a batch in order. If the expectation of a write is not met, the function returns the key of
+/// that write, and the caller undoes the writes before it.
 pub fn apply(connection: &Connection, batch: &Batch) -> rusqlite::Result<Result<(), Key>> {
     for write in &batch.writes {
         let key = write.key();
         let tenant = key.tenant.as_str();
         let table = key.table.name();
         let existing: Option<(i64, i64)> = connection
-            .prepare_cached(FIND)?
+            .prepare_cached(SELECT_ROWID_AND_VERSION)?
             .query_row(params![tenant, table, key.id], |row| Ok((row.get(0)?, row.get(1)?)))
             .optional()?;
         let is_met = match write.expect() {
@@ -97,15 +99,15 @@ pub fn apply(connection: &Connection, batch: &Batch) -> rusqlite::Result<Result<
             (Write::Put { value, .. }, Some((rowid, version))) => {
                 let version = version + 1;
                 let sum = checksum(&key.tenant, key.table, &key.id, version, value);
-                connection.prepare_cached(UPDATE)?.execute(params![version, value, sum, rowid])?;
+                connection.prepare_cached(UPDATE_ROW)?.execute(params![version, value, sum, rowid])?;
             }
             (Write::Put { value, .. }, None) => {
                 let version = 1;
                 let sum = checksum(&key.tenant, key.table, &key.id, version, value);
-                connection.prepare_cached(INSERT)?.execute(params![version, value, sum, tenant, table, key.id])?;
+                connection.prepare_cached(INSERT_ROW)?.execute(params![version, value, sum, tenant, table, key.id])?;
             }
             (Write::Delete { .. }, Some((rowid, _))) => {
-                connection.prepare_cached(DELETE)?.execute(params![rowid])?;
+                connection.prepare_cached(DELETE_ROW)?.execute(params![rowid])?;
             }
             (Write::Delete { .. }, None) => {}
         }
@@ -113,8 +115,8 @@ pub fn apply(connection: &Connection, batch: &Batch) -> rusqlite::Result<Result<
     Ok(Ok(()))
 }
 
-/// Reads a range with `sql_from`, which begins at an id, or with `sql_after`, which begins after it. Returns each id with the
-/// result of `read` for its row.
+/// Reads a range with `sql_from`, which begins at an id, or with `sql_after`, which begins after an id. Returns each id
+/// with the result of `read` for its row.
 fn scan_range<T>(
     connection: &Connection,
     range: &Range,
@@ -124,7 +126,7 @@ fn scan_range<T>(
 ) -> Result<Vec<(String, T)>, SqliteError> {
     let (sql, start) = match &range.after {
         Some(after) if *after >= range.prefix => (sql_after, after),
-        // `after` is before the prefix, so it excludes nothing.
+        // `after` is before the prefix, so no id of the range is excluded.
         _ => (sql_from, &range.prefix),
     };
     let mut statement = connection.prepare_cached(sql)?;
@@ -133,7 +135,8 @@ fn scan_range<T>(
     while items.len() < range.limit {
         let Some(row) = rows.next()? else { break };
         let id: String = row.get(0)?;
-        // In the order of bytes, all ids with the prefix are neighbours, so the first id without it ends the range.
+        // In the order of bytes, all ids with the prefix are neighbours, so the first id without the prefix ends the
+        // range.
         if !id.starts_with(&range.prefix) {
             break;
         }
@@ -143,11 +146,12 @@ fn scan_range<T>(
     Ok(items)
 }
 
-/// A row as it is in the file, not checked yet.
+/// A row as it was read from the file. Its checksum is not checked yet.
 struct StoredRow {
     version: i64,
     value: Vec<u8>,
-    /// The checksum. Rows of the first format have none until they are written again.
+    /// The checksum of the row. A row that was written by the first schema version has no checksum until it is written
+    /// again.
     sum: Option<i64>,
 }
 
@@ -163,19 +167,22 @@ impl StoredRow {
             Ok(version) if is_intact => Ok(Row { version, value: self.value }),
             _ => {
                 let row = format!("row {}/{id} of tenant {}", table.name(), tenant.as_str());
-                tracing::error!(row, "a stored row differs from what was written");
+                tracing::error!(
+                    row,
+                    "the checksum of a stored row does not match its content; restore the database from a backup"
+                );
                 Err(SqliteError::damaged_row(row))
             }
         }
     }
 }
 
-/// Returns the CRC-32 of a row. SQLite notices a page whose structure is broken, but not one whose content has changed. The
-/// key is included, so that a value under the key of another row is damage as well. The checksum protects against accidents
-/// only: a person who can write the file can write this too.
+/// Returns the CRC-32 of a row. SQLite notices a page with a broken structure, but not a page with changed content. The
+/// checksum covers the key too, so that a value under the key of another row is found. The checksum protects against
+/// accidents only: a person who can write the file can also write a matching checksum.
 fn checksum(tenant: &TenantId, table: Table, id: &str, version: i64, value: &[u8]) -> i64 {
     let mut hasher = crc32fast::Hasher::new();
-    // The zero bytes end the texts, which contain none, so that no other key gives the same bytes.
+    // A zero byte ends each text. The texts contain no zero bytes, so two different keys never give the same bytes.
     for part in [tenant.as_str().as_bytes(), &[0], table.name().as_bytes(), &[0], id.as_bytes(), &[0]] {
         hasher.update(part);
     }

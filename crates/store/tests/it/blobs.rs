@@ -1,4 +1,4 @@
-//! Blob files: the conformance suite, damaged files, and folders that are moved away.
+//! Tests of blobs in files: the conformance suite, damaged files, and folders that are moved.
 //! Invariant: no test relies on permissions, because root ignores them.
 
 use std::fs;

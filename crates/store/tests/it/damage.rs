@@ -1,4 +1,4 @@
-//! Databases with damaged pages and rows, and a database of an older format.
+//! Tests of SQLite databases with damaged pages and rows, and of a database of an older format.
 //! Invariant: an error names the damaged row, other rows stay readable, and no row is returned that was not written.
 
 use std::fs;
@@ -22,7 +22,7 @@ fn value(number: usize) -> Vec<u8> {
     format!("row {number:03} {}", "x".repeat(300)).into_bytes()
 }
 
-async fn filled() -> (tempfile::TempDir, PathBuf) {
+async fn filled_database() -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join(FILE_NAME);
     let store = SqliteStore::open(&path).unwrap();
@@ -35,9 +35,9 @@ async fn filled() -> (tempfile::TempDir, PathBuf) {
 /// The result of reading all rows.
 #[derive(Debug, PartialEq, Eq)]
 struct ReadBack {
-    /// The number of rows with the value that was written.
+    /// The number of rows whose value equals the written value.
     intact: usize,
-    /// The messages for the other rows.
+    /// The error messages of the other rows.
     errors: Vec<String>,
 }
 
@@ -68,7 +68,7 @@ fn damage_byte(path: &Path, offset: usize) {
 
 #[tokio::test]
 async fn a_changed_byte_of_a_row_is_named_and_the_others_read() {
-    let (_dir, path) = filled().await;
+    let (_dir, path) = filled_database().await;
     let bytes = fs::read(&path).unwrap();
     let value_offset = bytes.windows(7).position(|window| window == b"row 077").unwrap();
     damage_byte(&path, value_offset + 10);
@@ -83,7 +83,7 @@ async fn a_changed_byte_of_a_row_is_named_and_the_others_read() {
 
 #[tokio::test]
 async fn a_row_under_the_key_of_another_is_damage() {
-    let (_dir, path) = filled().await;
+    let (_dir, path) = filled_database().await;
     let swap =
         "UPDATE row SET value = (SELECT value FROM row WHERE id = '001'), sum = (SELECT sum FROM row WHERE id = '001')
         WHERE id = '002'";
@@ -96,7 +96,7 @@ async fn a_row_under_the_key_of_another_is_damage() {
 /// A read that fails inside a transaction must not leave it open: later reads on that connection would not see later commits.
 #[tokio::test]
 async fn after_a_scan_found_a_damaged_row_reads_see_later_commits() {
-    let (_dir, path) = filled().await;
+    let (_dir, path) = filled_database().await;
     let store = SqliteStore::open(&path).unwrap();
     let key_in = |table, id: &str| Key::new(&TenantId::local(), table, id);
     let put = |table, id: &str, value: &[u8]| Batch::default().put(key_in(table, id), value.to_vec(), Expect::Any);
@@ -121,10 +121,10 @@ async fn after_a_scan_found_a_damaged_row_reads_see_later_commits() {
     assert_eq!(values, [b"mended".to_vec(), b"third".to_vec()]);
 }
 
-/// Breaks every page but the first, one after the other. No wrong row is returned, and most rows stay readable.
+/// Damages every page except the first, one after the other. No wrong row is returned, and most rows stay readable.
 #[tokio::test]
 async fn a_broken_page_costs_only_its_own_rows() {
-    let (dir, path) = filled().await;
+    let (dir, path) = filled_database().await;
     let whole = fs::read(&path).unwrap();
     let pages = whole.len() / PAGE;
     let mut noticed = 0;
@@ -145,14 +145,14 @@ async fn a_broken_page_costs_only_its_own_rows() {
         assert!(errors.iter().all(names_the_part), "page {page}: {errors:?}");
         mostly_readable += usize::from(intact > ROWS - 40);
     }
-    // A leaf page holds about a dozen rows. The few pages above the leaves lead to many rows.
+    // A leaf page contains about a dozen rows. The few pages above the leaves lead to many rows.
     assert!(mostly_readable > pages * 3 / 4, "only {mostly_readable} of {pages} broken pages left most rows readable");
     assert!(noticed > pages / 2, "only {noticed} of {pages} broken pages were noticed");
 }
 
 #[tokio::test]
 async fn a_database_of_the_first_format_is_migrated() {
-    let (_dir, path) = filled().await;
+    let (_dir, path) = filled_database().await;
     let old = Connection::open(&path).unwrap();
     old.execute_batch(
         "CREATE TABLE first (

@@ -25,7 +25,8 @@ fn key(table: Table, id: &str) -> Key {
     Key::new(&TenantId::local(), table, id)
 }
 
-/// This is not a test but the process that is killed. The parent runs it by name.
+/// The body of the process that is killed. It is a test function so that the parent can run it by name in a child
+/// process.
 #[test]
 #[ignore = "run by kill_9_loses_nothing_that_was_answered"]
 fn child_that_commits() {
@@ -52,7 +53,7 @@ fn child_that_commits() {
     });
 }
 
-/// Commits two rows in one batch, so that half a batch would be noticed.
+/// Commits two rows in one batch, so that a half-committed batch would be noticed.
 async fn commit_one(store: &SqliteStore, id: &str) {
     let value = id.repeat(20).into_bytes();
     let batch = Batch::default().put(key(Table::Run, id), value.clone(), Expect::Absent).put(
@@ -73,7 +74,7 @@ fn kill_9_loses_nothing_that_was_answered() {
         let before = answered.len();
         answered.extend(run_and_kill(dir.path(), round));
         assert!(answered.len() > before, "round {round} got no answer, so it proves nothing");
-        let stored = runtime.block_on(check(dir.path(), &answered));
+        let stored = runtime.block_on(check_stored_batches(dir.path(), &answered));
         // Each task of a killed process may have had one batch under way, and one answer that it could not print.
         let unanswered = stored - answered.len();
         assert!(unanswered <= 2 * TASKS * (round + 1), "{unanswered} batches are stored without an answer");
@@ -91,27 +92,27 @@ fn a_killed_process_does_not_stop_another_one_on_the_same_folder() {
     let mut answered: BTreeSet<String> = first.kill().into_iter().collect();
     {
         let store = SqliteStore::open(&dir.path().join(FILE_NAME)).unwrap();
-        check_answered(&runtime.block_on(stored(&store, Table::Run)), &answered);
+        check_answered(&runtime.block_on(stored_ids(&store, Table::Run)), &answered);
     }
     second.wait_for_answers(100);
     answered.extend(second.kill());
     assert!(answered.iter().any(|id| id.starts_with("00/")) && answered.iter().any(|id| id.starts_with("01/")));
-    runtime.block_on(check(dir.path(), &answered));
+    runtime.block_on(check_stored_batches(dir.path(), &answered));
 }
 
 fn run_and_kill(folder: &Path, round: usize) -> Vec<String> {
     let running = Running::start(folder, round);
     running.wait_for_answers(1);
-    std::thread::sleep(Duration::from_micros(random(150_000)));
+    std::thread::sleep(Duration::from_micros(random_below(150_000)));
     running.kill()
 }
 
 /// A child process, and a thread that collects the ids of its answered batches.
 struct Running {
     child: Child,
-    /// Returns the ids when the child's output ends.
+    /// The thread that collects the ids. It returns them when the child's output ends.
     reader: JoinHandle<Vec<String>>,
-    /// Gets a message for each answered batch.
+    /// Receives a message for each answered batch.
     answers: Receiver<()>,
 }
 
@@ -156,15 +157,15 @@ impl Running {
     }
 }
 
-fn random(below: u64) -> u64 {
+fn random_below(below: u64) -> u64 {
     u64::from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_nanos()) % below
 }
 
 /// Returns the number of stored batches, after checking that each is whole and that every answered one is among them.
-async fn check(folder: &Path, answered: &BTreeSet<String>) -> usize {
+async fn check_stored_batches(folder: &Path, answered: &BTreeSet<String>) -> usize {
     let store = SqliteStore::open(&folder.join(FILE_NAME)).unwrap();
-    let runs = stored(&store, Table::Run).await;
-    let slots = stored(&store, Table::Connection).await;
+    let runs = stored_ids(&store, Table::Run).await;
+    let slots = stored_ids(&store, Table::Connection).await;
     let halves: Vec<_> = runs.symmetric_difference(&slots).collect();
     assert!(halves.is_empty(), "half a batch is there: {halves:?}");
     check_answered(&runs, answered);
@@ -176,7 +177,7 @@ fn check_answered(stored: &BTreeSet<String>, answered: &BTreeSet<String>) {
     assert!(lost.is_empty(), "answered and lost: {lost:?}");
 }
 
-async fn stored(store: &SqliteStore, table: Table) -> BTreeSet<String> {
+async fn stored_ids(store: &SqliteStore, table: Table) -> BTreeSet<String> {
     let range = Range { tenant: TenantId::local(), table, prefix: String::new(), after: None, limit: usize::MAX };
     let rows = store.scan(&range).await.unwrap();
     for (id, row) in &rows {

@@ -1,4 +1,4 @@
-//! The encrypted store of secrets: reading, changing, several processes, wrong keys and damaged files.
+//! Tests of the encrypted store of secrets: reading, changing, several processes, wrong keys and damaged files.
 //! Invariant: after every refused call the file has the same bytes as before.
 
 use std::path::Path;
@@ -12,16 +12,16 @@ fn open(data: &Path, key: &str) -> SecretStore {
     SecretStore::with_cost(data, Some(Secret::new(key)), CHEAP)
 }
 
-fn local() -> TenantId {
+fn local_tenant() -> TenantId {
     TenantId::local()
 }
 
 fn set(store: &SecretStore, name: &str, value: &str) -> SetEffect {
-    store.set(&local(), name, &Secret::new(value)).unwrap()
+    store.set(&local_tenant(), name, &Secret::new(value)).unwrap()
 }
 
 fn get(store: &SecretStore, name: &str) -> Option<String> {
-    store.get(&local(), name).unwrap().map(|secret| secret.expose().to_owned())
+    store.get(&local_tenant(), name).unwrap().map(|secret| secret.expose().to_owned())
 }
 
 #[test]
@@ -30,20 +30,20 @@ fn a_secret_is_found_by_tenant_and_name() {
     let data = dir.path().join("made/by/set");
     let store = open(&data, "key");
     assert_eq!((store.check().unwrap(), get(&store, "A")), (None, None));
-    assert!(!store.remove(&local(), "A").unwrap());
+    assert!(!store.remove(&local_tenant(), "A").unwrap());
     assert!(!data.exists(), "reading creates nothing");
     assert_eq!(set(&store, "B", "two"), SetEffect::Added);
     assert_eq!(set(&store, "A", "one"), SetEffect::Added);
     assert_eq!(set(&store, "A", "one again"), SetEffect::Replaced);
     let other = TenantId::parse("acme").unwrap();
     store.set(&other, "A", &Secret::new("theirs")).unwrap();
-    assert_eq!(store.names(&local()).unwrap(), ["A", "B"]);
+    assert_eq!(store.names(&local_tenant()).unwrap(), ["A", "B"]);
     assert_eq!(store.names(&other).unwrap(), ["A"]);
     assert_eq!(get(&store, "A").unwrap(), "one again");
     assert_eq!(store.get(&other, "A").unwrap().unwrap().expose(), "theirs");
     assert!(store.get(&other, "B").unwrap().is_none());
-    assert!(store.remove(&local(), "A").unwrap());
-    assert!(!store.remove(&local(), "A").unwrap());
+    assert!(store.remove(&local_tenant(), "A").unwrap());
+    assert!(!store.remove(&local_tenant(), "A").unwrap());
     assert_eq!((get(&store, "A"), store.check().unwrap()), (None, Some(2)));
     let bytes = std::fs::read(data.join(FILE_NAME)).unwrap();
     for plain in ["two", "theirs", "one again"] {
@@ -90,11 +90,11 @@ fn assert_refused(data: &Path, store: &SecretStore, expected: fn(&Error) -> bool
     let before = std::fs::read(data.join(FILE_NAME)).unwrap();
     let errors = [
         store.check().unwrap_err(),
-        store.names(&local()).unwrap_err(),
-        store.get(&local(), "A").unwrap_err(),
-        store.set(&local(), "A", &Secret::new("another")).unwrap_err(),
-        store.set(&local(), "NEW", &Secret::new("another")).unwrap_err(),
-        store.remove(&local(), "A").unwrap_err(),
+        store.names(&local_tenant()).unwrap_err(),
+        store.get(&local_tenant(), "A").unwrap_err(),
+        store.set(&local_tenant(), "A", &Secret::new("another")).unwrap_err(),
+        store.set(&local_tenant(), "NEW", &Secret::new("another")).unwrap_err(),
+        store.remove(&local_tenant(), "A").unwrap_err(),
     ];
     for error in errors {
         assert!(expected(&error), "{error:?}");
@@ -116,7 +116,7 @@ fn a_wrong_key_and_a_missing_key_change_nothing() {
     assert_eq!(get(&open(dir.path(), "right"), "A").unwrap(), "hunter2");
     let fresh = tempfile::tempdir().unwrap();
     let without = SecretStore::with_cost(fresh.path(), None, CHEAP);
-    assert!(matches!(without.set(&local(), "A", &Secret::new("x")), Err(Error::NoKey)));
+    assert!(matches!(without.set(&local_tenant(), "A", &Secret::new("x")), Err(Error::NoKey)));
     assert!(!fresh.path().join(FILE_NAME).exists());
 }
 
@@ -157,11 +157,11 @@ fn names_and_values_that_cannot_be_used_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path(), "key");
     for name in ["", "../A", "a b", ".hidden", "é", "A\n", &"a".repeat(129)] {
-        let refusal = store.set(&local(), name, &Secret::new("x")).unwrap_err();
+        let refusal = store.set(&local_tenant(), name, &Secret::new("x")).unwrap_err();
         assert!(matches!(refusal, Error::Name { .. }), "{name:?}");
     }
     for value in [String::new(), "x".repeat(64 * 1024 + 1)] {
-        let refusal = store.set(&local(), "A", &Secret::new(value)).unwrap_err();
+        let refusal = store.set(&local_tenant(), "A", &Secret::new(value)).unwrap_err();
         assert!(matches!(refusal, Error::Value { .. }));
     }
     assert!(!dir.path().join(FILE_NAME).exists());
@@ -174,7 +174,7 @@ fn a_folder_that_cannot_be_written_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("file"), b"in the way").unwrap();
     let store = open(&dir.path().join("file"), "key");
-    assert!(matches!(store.set(&local(), "A", &Secret::new("x")), Err(Error::Io { .. })));
+    assert!(matches!(store.set(&local_tenant(), "A", &Secret::new("x")), Err(Error::Io { .. })));
     std::fs::create_dir(dir.path().join(FILE_NAME)).unwrap();
     assert!(matches!(open(dir.path(), "key").check(), Err(Error::Io { .. })));
 }

@@ -1,4 +1,5 @@
-//! The SQLite store: the conformance suite, group commit, several handles on one file, faults, and refused databases.
+//! Tests of the SQLite store: the conformance suite, group commit, several stores on one file, faults, and refused
+//! databases.
 //! Invariant: no test relies on permissions, because root ignores them.
 
 use std::fs;
@@ -249,7 +250,7 @@ fn a_path_that_cannot_be_opened_has_an_error_with_the_reason() {
     let bytes = fs::read(&path).unwrap();
     let garbage: [Vec<u8>; 3] = [
         b"This is a text, not a database, and it is longer than a header of one hundred bytes would be. ".repeat(90),
-        // The header is intact, and the tree of the first page is not.
+        // The header of the file is intact, and the tree of the first page is damaged.
         [&bytes[..100], &vec![0xff; bytes.len() - 100]].concat(),
         bytes[..bytes.len() / 2].to_vec(),
     ];

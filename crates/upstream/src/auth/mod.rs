@@ -1,6 +1,7 @@
-//! Signs requests with their credentials.
-//! Invariant: the value of a secret goes from the port into one header or one query parameter. An error about a value names
-//! the secret and shows no part of the value.
+//! Adds credentials to requests: bearer tokens, API keys, Basic authentication and OAuth tokens. Signing a request
+//! means to add its credential.
+//! Invariant: the value of a secret is written into one header or one query parameter only. An error about a value
+//! contains the name of the secret and no part of the value.
 
 mod oauth;
 
@@ -17,21 +18,21 @@ use crate::outgoing::{Outgoing, Refusal};
 use crate::transport::Transport;
 use oauth::{IssuedToken, TokenEndpoint, TokenKey, TokenProblem};
 
-/// The credentials of a signed request, for the rest of the call.
+/// The credentials that were added to a request. The later steps of the call (retry, cache, redaction) need them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Signed {
-    /// The number of the token, if the credential is a token that can be fetched again.
+    /// The number of the OAuth token. It is `None` if the credential is not an OAuth token.
     pub(crate) token: Option<u64>,
-    /// The credential, if it is not a token. It is part of the cache's key, so that a caller with another credential gets no
-    /// kept answer.
+    /// The credential, if it is not an OAuth token. It is part of the cache key, so that a request with another
+    /// credential gets no cached answer.
     pub(crate) credential: Option<Secret>,
-    /// Every secret value of the request. They are removed from the answer, because the API may echo them.
+    /// All secret values of the request. They are removed from the answer, because the API may echo them.
     pub(crate) values: Vec<Secret>,
 }
 
-/// Signs the tries of one call.
+/// Adds credentials to the tries of one call.
 pub(crate) struct Signer<'a> {
-    /// Fetches tokens.
+    /// The transport that sends token requests.
     pub(crate) transport: &'a Transport,
     pub(crate) secrets: &'a dyn Secrets,
     pub(crate) tokens: &'a TokenCache,
@@ -40,12 +41,13 @@ pub(crate) struct Signer<'a> {
 }
 
 impl Signer<'_> {
-    /// Adds the call's credential to the request. `refused_token` is the number of a token that the origin has just refused.
+    /// Adds the call's credential to the request. `refused_token` is the number of a token that the origin has refused,
+    /// so that another token is fetched.
     pub(crate) async fn sign(&self, outgoing: &mut Outgoing, refused_token: Option<u64>) -> Result<Signed, Error> {
         let Some(auth) = &self.call.request.auth else { return Ok(Signed::default()) };
         match self.sign_with(outgoing, auth, refused_token).await {
-            // The API also answers without a credential. A secret that is set but unusable stays an error, since the operator
-            // wants it to be used.
+            // The API also accepts this request without a credential. A secret that is set but unusable is still an
+            // error, because the operator wants it to be used.
             Err(Error::Secret { source: secrets::Error::NotSet { .. }, .. }) if self.call.request.anonymous => {
                 Ok(Signed::default())
             }
@@ -64,7 +66,7 @@ impl Signer<'_> {
         match auth {
             Auth::Bearer(name) => {
                 let secret = self.secret(name).await?;
-                self.set_header(outgoing, "authorization", &bearer(&secret), name)?;
+                self.set_header(outgoing, "authorization", &bearer_credential(&secret), name)?;
                 Ok(with_credential(secret))
             }
             Auth::Header { name: header, secret: name, prefix } => {
@@ -81,14 +83,14 @@ impl Signer<'_> {
             Auth::Basic { user: user_name, password: password_name } => {
                 let user = self.secret(user_name).await?;
                 let password = self.secret(password_name).await?;
-                // The first colon ends the user name (RFC 7617), so the password would be another one.
+                // The first colon ends the user name (RFC 7617), so a user name with a colon would change the password.
                 if user.expose().contains(':') {
                     return Err(self.secret_error(unusable(user_name, "a user name has no colon")));
                 }
-                let credential = basic(user.expose(), password.expose());
+                let credential = basic_credential(user.expose(), password.expose());
                 self.set_header(outgoing, "authorization", &credential, password_name)?;
                 let encoded = Secret::new(credential.expose().trim_start_matches("Basic "));
-                // The user name is no secret. An echo of the password is removed both in plain and in encoded form.
+                // The user name is not secret. The password is removed from answers in plain form and in encoded form.
                 Ok(Signed { values: vec![password, encoded], ..with_credential(credential) })
             }
             Auth::Oauth2 { token_origin, token_path, client_id, client_secret, scopes } => {
@@ -100,9 +102,10 @@ impl Signer<'_> {
                     scopes: scopes.as_slice(),
                 };
                 let token = self.token(auth, &endpoint, refused_token).await?;
-                self.set_header(outgoing, "authorization", &bearer(&token.value), client_secret)?;
-                // There is no `credential`. A token changes with each fetch, so with its value in the cache's key no kept answer
-                // would be found after a renewal. `Auth`, which names the client, is in that key.
+                self.set_header(outgoing, "authorization", &bearer_credential(&token.value), client_secret)?;
+                // `credential` is `None`, because a token changes with each fetch: if the cache key contained the
+                // token, no cached answer would be found after a renewal. The key contains `auth`, which identifies the
+                // client.
                 Ok(Signed { token: Some(token.number), credential: None, values: vec![token.value] })
             }
         }
@@ -118,7 +121,7 @@ impl Signer<'_> {
         let fetch = async {
             let client_id = self.usable_secret(endpoint.client_id_name).await.map_err(TokenProblem::Secret)?;
             let client_secret = self.usable_secret(endpoint.client_secret_name).await.map_err(TokenProblem::Secret)?;
-            oauth::fetch(self.transport, endpoint, &client_id, &client_secret).await
+            oauth::fetch_token(self.transport, endpoint, &client_id, &client_secret).await
         };
         let token = self.tokens.get(key, || self.transport.now(), refused_token, fetch).await;
         token.map_err(|problem| match problem {
@@ -136,7 +139,7 @@ impl Signer<'_> {
         secret_name: &str,
     ) -> Result<(), Error> {
         outgoing.set_secret_header(header, value).map_err(|refusal| match refusal {
-            Refusal::Value(_) => self.secret_error(unusable(secret_name, BAD_CHARACTER)),
+            Refusal::Value(_) => self.secret_error(unusable(secret_name, CONTROL_CHARACTER_HINT)),
             other => refusal_error(self.label, other),
         })
     }
@@ -145,11 +148,15 @@ impl Signer<'_> {
         self.usable_secret(name).await.map_err(|source| self.secret_error(source))
     }
 
-    /// Returns a secret without control characters. One with such a character, as a line break at the end, is the operator's
-    /// mistake. It is refused for every form of credential, so that the mistake is found whatever the encoding.
+    /// Returns a secret that has no control characters. A value with a control character, such as a line break at the
+    /// end, is a mistake of the operator and is refused for every form of credential.
     async fn usable_secret(&self, name: &str) -> Result<Secret, secrets::Error> {
         let secret = self.secrets.get(&self.call.tenant, name).await?;
-        if secret.expose().contains(char::is_control) { Err(unusable(name, BAD_CHARACTER)) } else { Ok(secret) }
+        if secret.expose().contains(char::is_control) {
+            Err(unusable(name, CONTROL_CHARACTER_HINT))
+        } else {
+            Ok(secret)
+        }
     }
 
     fn secret_error(&self, source: secrets::Error) -> Error {
@@ -157,19 +164,20 @@ impl Signer<'_> {
     }
 }
 
-const BAD_CHARACTER: &str = "its value has a character that no header can carry, such as a line break; set it again";
+const CONTROL_CHARACTER_HINT: &str =
+    "its value has a character that no header can carry, such as a line break; set it again";
 
 fn unusable(name: &str, hint: &str) -> secrets::Error {
     secrets::Error::Unusable { name: name.to_owned(), hint: hint.to_owned() }
 }
 
-// The two functions below return a `Secret`, so that these copies of the value are overwritten too.
+// The two functions below return a `Secret`, so that their copies of the value are overwritten when they are dropped.
 
-fn bearer(token: &Secret) -> Secret {
+fn bearer_credential(token: &Secret) -> Secret {
     Secret::new(format!("Bearer {}", token.expose()))
 }
 
-fn basic(user: &str, password: &str) -> Secret {
+fn basic_credential(user: &str, password: &str) -> Secret {
     let pair = Secret::new(format!("{user}:{password}"));
     Secret::new(format!("Basic {}", STANDARD.encode(pair.expose())))
 }

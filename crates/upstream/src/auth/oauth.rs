@@ -1,9 +1,10 @@
-//! Fetches and keeps OAuth tokens of the client-credentials grant.
+//! The type `TokenCache`: fetches OAuth tokens with the client-credentials grant, and keeps them until shortly before
+//! they expire.
 //!
 //! Invariants:
-//! - A token is used only for its own tenant, endpoint, client and scopes.
-//! - One fetch serves all calls that wait for it, with its token or its failure.
-//! - A token is in no log line, error or `Debug`.
+//! - A token is used only for the tenant, endpoint, client and scopes that it was fetched for.
+//! - All calls that wait for the same token share one fetch and its result.
+//! - No log line, error or `Debug` contains a token.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -22,24 +23,26 @@ use crate::outgoing::{Outgoing, Refusal};
 use crate::retry::RetryPolicy;
 use crate::transport::Transport;
 
-/// When there are more clients, those that no call uses at this moment are dropped with their tokens.
+/// If the cache has this number of clients, a new client first removes the clients that no call uses at the moment,
+/// with their tokens.
 const MAX_IDLE_CLIENTS: usize = 1024;
 
-/// The life of a token whose endpoint does not say how long it is valid.
-const DEFAULT_LIFE_SECONDS: i64 = 300;
+/// The lifetime of a token whose endpoint returns no `expires_in`.
+const DEFAULT_LIFETIME_SECONDS: i64 = 300;
 
-/// A token is renewed this long before its end, or after four fifths of its life if that is later. Otherwise it could end
-/// while a request is on its way.
+/// A token is renewed this time before it expires, or after four fifths of its lifetime if that is later. Otherwise a
+/// token could expire while a request is on its way.
 const RENEWAL_MARGIN_MS: i64 = 30_000;
 
-/// The client that a token belongs to. `auth` holds the endpoint, the names of the client's secrets and the scopes.
+/// The OAuth client that a token belongs to. `auth` contains the endpoint, the names of the client's secrets and the
+/// scopes.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct TokenKey {
     pub(crate) tenant: TenantId,
     pub(crate) auth: Auth,
 }
 
-/// The tokens of all clients.
+/// The tokens of all OAuth clients.
 #[derive(Default)]
 pub(crate) struct TokenCache {
     clients: Mutex<HashMap<TokenKey, Arc<OAuthClient>>>,
@@ -47,59 +50,62 @@ pub(crate) struct TokenCache {
 
 #[derive(Default)]
 struct OAuthClient {
-    /// Locked during a fetch, so that other calls of this client wait for its result.
+    /// The token state. It is locked during a fetch, so that other calls of this client wait for the result of the
+    /// fetch.
     state: tokio::sync::Mutex<OAuthClientState>,
-    /// Counts failed fetches. A call compares it before and after its wait to learn whether a fetch failed in between.
+    /// The number of failed fetches. A call compares the number before and after its wait to learn whether a fetch
+    /// failed during the wait.
     failures: AtomicU64,
 }
 
 #[derive(Default)]
 struct OAuthClientState {
     token: Option<Token>,
-    /// The number of the current token. It tells a refused token from one that another call has fetched since.
+    /// The number of the current token. It distinguishes a refused token from a newer token that another call has
+    /// fetched.
     number: u64,
-    /// The failure of the last failed fetch.
+    /// The error of the last failed fetch.
     failure: Option<TokenError>,
 }
 
-/// A token as it was fetched.
+/// A token from a token endpoint.
 #[derive(Debug)]
 pub(crate) struct Token {
     value: Secret,
-    /// The moment from which it is not used any more, shortly before its end.
+    /// The time after which the token is no longer used. It is shortly before the token expires.
     valid_until: Timestamp,
 }
 
-/// A token with its number.
+/// A token for a request, with its number (`OAuthClientState::number`).
 #[derive(Debug)]
 pub(crate) struct IssuedToken {
     pub(crate) value: Secret,
     pub(crate) number: u64,
 }
 
-/// Why there is no token.
+/// The reason for which no token could be fetched.
 #[derive(Debug)]
 pub(crate) enum TokenProblem {
     /// A secret of the client is not set or unusable.
     Secret(secrets::Error),
-    /// The catalog's endpoint cannot be encoded as a request.
+    /// The request to the catalog's token endpoint is invalid and was not sent.
     Refused(Refusal),
     Token(TokenError),
 }
 
-/// The endpoint that issues tokens, and the client that asks for one.
+/// The parameters of a token request: the endpoint that issues tokens, the client and the scopes.
 pub(crate) struct TokenEndpoint<'a> {
     pub(crate) origin: &'a Origin,
     pub(crate) path: &'a str,
-    /// The names of the secrets that hold the client's id and its secret.
+    /// The names of the secrets whose values are the client's id and the client's secret.
     pub(crate) client_id_name: &'a str,
     pub(crate) client_secret_name: &'a str,
     pub(crate) scopes: &'a [String],
 }
 
 impl TokenCache {
-    /// Returns a valid token of a client. `refused` is the number of a token that the API does not accept any more. `fetch` is
-    /// polled only if there is no other token.
+    /// Returns a valid token of a client. `refused` is the number of a token that the API has refused. `fetch` is
+    /// polled only if the cache has no valid token.
     pub(crate) async fn get(
         &self,
         key: TokenKey,
@@ -114,8 +120,8 @@ impl TokenCache {
         if let Some(token) = state.token.as_ref().filter(|token| token.valid_until > now() && refused != Some(number)) {
             return Ok(IssuedToken { value: token.value.clone(), number });
         }
-        // The fetch of another call failed while this call waited for it. Another fetch at once would fail as well, and
-        // each waiting call would add one.
+        // The fetch of another call failed while this call waited. This call returns the same error. A second fetch
+        // would probably fail too, and each waiting call would send one.
         if client.failures.load(Ordering::Acquire) != failures_before
             && let Some(failure) = state.failure.clone()
         {
@@ -141,15 +147,15 @@ impl TokenCache {
     fn client(&self, key: TokenKey) -> Arc<OAuthClient> {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         if clients.len() >= MAX_IDLE_CLIENTS && !clients.contains_key(&key) {
-            // A call that waits or fetches holds a second reference.
+            // A call that waits for a token or fetches one has a second reference to the client.
             clients.retain(|_, client| Arc::strong_count(client) > 1);
         }
         Arc::clone(clients.entry(key).or_default())
     }
 }
 
-/// Fetches a token from its endpoint, with the same retries as a read.
-pub(crate) async fn fetch(
+/// Fetches a token from its endpoint. The request is retried like a read.
+pub(crate) async fn fetch_token(
     transport: &Transport,
     endpoint: &TokenEndpoint<'_>,
     client_id: &Secret,
@@ -161,10 +167,11 @@ pub(crate) async fn fetch(
     }
     let target = transport.route_of(endpoint.origin);
     let mut outgoing = Outgoing::form(target, endpoint.path, &fields).map_err(TokenProblem::Refused)?;
-    // Id and secret are encoded as in a form before they become a user and a password (RFC 6749, 2.3.1).
-    let user = form_encoded(client_id);
-    let password = form_encoded(client_secret);
-    let credential = super::basic(user.expose(), password.expose());
+    // The client's id and secret are form-encoded before they are used as user and password of Basic authentication
+    // (RFC 6749, 2.3.1).
+    let user = form_encode(client_id);
+    let password = form_encode(client_secret);
+    let credential = super::basic_credential(user.expose(), password.expose());
     outgoing.set_secret_header("authorization", &credential).map_err(TokenProblem::Refused)?;
 
     let label = format!("POST {}{}", endpoint.origin, endpoint.path);
@@ -173,7 +180,7 @@ pub(crate) async fn fetch(
     let mut tries = 0;
     loop {
         let timeout = transport.options.request_timeout.min(transport.remaining_time(started));
-        // The life of the token is counted from before the request, since its answer may be slow.
+        // The lifetime of the token is counted from the time before the request, because the answer may be slow.
         let requested_at = transport.now();
         let outcome = transport.attempt(&outgoing, endpoint.origin, &label, timeout).await.outcome;
         tries += 1;
@@ -181,41 +188,42 @@ pub(crate) async fn fetch(
         match policy.wait_before_retry(tries, &outcome, transport.now(), remaining) {
             Some(wait) => transport.clock.sleep(wait).await,
             None => {
-                let answer = outcome.map_err(no_answer);
+                let answer = outcome.map_err(no_answer_error);
                 return answer.and_then(|answer| read_token(&answer, requested_at)).map_err(TokenProblem::Token);
             }
         }
     }
 }
 
-fn form_encoded(secret: &Secret) -> Secret {
+fn form_encode(secret: &Secret) -> Secret {
     Secret::new(form_urlencoded::byte_serialize(secret.expose().as_bytes()).collect::<String>())
 }
 
-fn no_answer(failure: Failure) -> TokenError {
+fn no_answer_error(failure: Failure) -> TokenError {
     TokenError::NoAnswer { kind: failure.kind() }
 }
 
-/// The answer of an endpoint that issued a token (RFC 6749, 5.1).
+/// The answer of a token endpoint that issued a token (RFC 6749, 5.1).
 #[derive(Deserialize)]
 struct GrantedToken {
     access_token: String,
     token_type: Option<String>,
-    /// A number of seconds. Some endpoints write it as a text.
+    /// The lifetime of the token in seconds. Some endpoints write the number as a string.
     expires_in: Option<Value>,
 }
 
-/// The answer of an endpoint that issued none (RFC 6749, 5.2).
+/// The answer of a token endpoint that refused the request (RFC 6749, 5.2).
 #[derive(Deserialize)]
 struct DeniedToken {
     error: String,
 }
 
-/// Reads the answer to a request that was sent at `requested_at`.
+/// Reads the token in the answer to a request that was sent at `requested_at`.
 fn read_token(answer: &Response, requested_at: Timestamp) -> Result<Token, TokenError> {
     if !answer.is_success() {
         let denied: Option<DeniedToken> = serde_json::from_slice(&answer.body).ok();
-        // Only a text in the form of OAuth's codes is shown: another text may repeat the client's secret.
+        // The error code is shown only if it has the form of OAuth's codes, because another text may repeat the
+        // client's secret.
         let is_code = |code: &String| {
             !code.is_empty() && code.len() <= 40 && code.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
         };
@@ -236,7 +244,7 @@ fn read_token(answer: &Response, requested_at: Timestamp) -> Result<Token, Token
     };
     // why: the conversion saturates, and the value is clamped below.
     #[allow(clippy::cast_possible_truncation)]
-    let life_seconds = seconds.map_or(DEFAULT_LIFE_SECONDS, |seconds: f64| seconds as i64);
+    let life_seconds = seconds.map_or(DEFAULT_LIFETIME_SECONDS, |seconds: f64| seconds as i64);
     let life_ms = life_seconds.clamp(0, 366 * 24 * 3600) * 1000;
     let usable_ms = life_ms - RENEWAL_MARGIN_MS.min(life_ms / 5);
     Ok(Token { value, valid_until: Timestamp(requested_at.0.saturating_add(usable_ms)) })

@@ -1,6 +1,6 @@
-//! Builds the HTTP client with its connection pool and TLS.
-//! Invariant: certificates are always verified against the roots of the operating system. Without roots every `https` call
-//! fails, and none is made without verification.
+//! Builds the HTTP client: connection pool, timeouts, TLS, and the features that are switched off.
+//! Invariant: certificates are always verified against the root certificates of the operating system. If the system has
+//! no root certificates, every `https` call fails.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,26 +12,28 @@ use crate::options::{BuildError, Options};
 
 const USER_AGENT: &str = concat!("tokamak/", env!("CARGO_PKG_VERSION"));
 
-/// Shorter than the idle time of common load balancers (60 s and more), so that a write seldom meets a connection that the
-/// other side is closing at this moment: such a write is lost and cannot be sent again.
+/// An idle connection is closed after this time. It is shorter than the idle time of common load balancers (60 s and
+/// more), so that a write seldom uses a connection that the server is closing. Such a write would be lost and could not
+/// be sent again.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// An HTTP/2 connection that is silent for this long gets a ping. Without an answer it is closed; otherwise every call on it
-/// would fail at its deadline only.
+/// The time after which a silent HTTP/2 connection is tested with a ping. A connection without an answer to the ping is
+/// closed; otherwise each call on a dead connection would wait until its deadline.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 const PING_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Returns a client that takes addresses from `resolver` only.
+/// Returns a client that resolves host names with `resolver` only.
 pub(crate) fn build(options: &Options, resolver: Arc<Resolver>) -> Result<Client, BuildError> {
-    // An error means that the process has a provider already, which serves as well.
+    // An error means that the process already has a TLS provider, which is then used.
     let _ = rustls::crypto::ring::default_provider().install_default();
     match configure(options, Arc::clone(&resolver)).build() {
         Ok(client) => Ok(client),
         Err(cause) => {
-            // A container without `ca-certificates` can still call origins on loopback over plain HTTP.
+            // A client without roots is still useful: a container without `ca-certificates` can call local origins over
+            // plain HTTP.
             tracing::warn!(
                 cause = &cause as &dyn std::error::Error,
-                "no root certificates: calls to https origins will fail; install ca-certificates or set SSL_CERT_FILE"
+                "the system has no root certificates, so all calls to https origins will fail; install ca-certificates or set SSL_CERT_FILE"
             );
             without_roots(options, resolver)
         }
@@ -52,15 +54,15 @@ fn configure(options: &Options, resolver: Arc<Resolver>) -> ClientBuilder {
         .http2_keep_alive_interval(PING_INTERVAL)
         .http2_keep_alive_timeout(PING_TIMEOUT)
         .dns_resolver(resolver)
-        // A redirect would carry the credential to another host.
+        // Redirects are not followed, because they would send the credential to another host.
         .redirect(redirect::Policy::none())
         .referer(false)
-        // A proxy would connect to addresses that `Resolver` has not checked.
+        // No proxy is used, because a proxy would connect to addresses that `Resolver` has not checked.
         .no_proxy()
-        // `crate::retry` is the whole retry policy. The client's own would send some writes twice.
+        // Only `crate::retry` decides about retries. The retries of the client could send a write twice.
         .retry(retry::never())
-        // `crate::body` decompresses, under its limit. These features are off in this crate, but another crate of the build
-        // could turn them on.
+        // `crate::body` decompresses with a size limit. These decoders are features that are off in this crate, but
+        // another crate of the build could switch them on.
         .no_gzip()
         .no_brotli()
         .no_deflate()

@@ -1,6 +1,6 @@
-//! The HTTP clients, and the rules for the addresses that they may connect to.
-//! Invariant: a public name never leads to an address that is not public. The client connects to the addresses that were
-//! checked: a second lookup between the check and the connect could return others (DNS rebinding).
+//! The HTTP clients for APIs, and the rules for the addresses to which they may connect.
+//! Invariant: the client never connects to a non-public address for a public host name. The client connects to exactly
+//! the addresses that were checked, because a second lookup could return other addresses (DNS rebinding).
 
 mod client;
 mod reach;
@@ -20,11 +20,12 @@ use crate::options::{BuildError, Options};
 use reach::Reach;
 use resolve::{AddressRule, Resolver};
 
-/// A client with its own pool for each rule, so that a connection that was made under one rule is never used under the other.
+/// One HTTP client for each address rule. Each client has its own connection pool, so that a connection that one rule
+/// allowed is never used under the other rule.
 pub(crate) struct Clients {
-    /// For origins as catalogs name them.
+    /// The client for origins of catalogs.
     guarded: Client,
-    /// For routes to names. Routes to addresses need no lookup, so the other client serves them.
+    /// The client for routes to host names. A route to an IP address needs no lookup and uses `guarded`.
     routed: Option<Client>,
 }
 
@@ -42,13 +43,13 @@ impl Clients {
         Ok(Self { guarded, routed })
     }
 
-    /// Returns the client for a request to `url`. `origin` is the one that the request names, and `is_routed` says whether
-    /// the operator has set a route for it.
+    /// Returns the client for a request to `url`. `origin` is the origin of the request in the catalog, and `is_routed`
+    /// is true if the operator has set a route for this origin.
     pub(crate) fn of(&self, url: &Url, origin: &Origin, is_routed: bool) -> Result<&Client, PrivateAddressError> {
         if is_routed {
             return Ok(self.routed.as_ref().unwrap_or(&self.guarded));
         }
-        // A host that is written as an address is not looked up, so the resolver never sees it.
+        // The resolver is not called for a host that is an IP address, so the address is checked here.
         let address = match url.host() {
             Some(Host::Ipv4(address)) => IpAddr::V4(address),
             Some(Host::Ipv6(address)) => IpAddr::V6(address),
@@ -57,15 +58,15 @@ impl Clients {
         let is_plainly_written = address_of(origin.as_str()) == Some(address);
         match Reach::of(address) {
             Reach::Public => Ok(&self.guarded),
-            // An origin may name a private address, if a reader of the catalog can see that: `127.0.0.1`, and neither
-            // `0x7f000001` nor `::ffff:7f00:1`.
+            // An origin may be a private address only if a reader of the catalog can recognise it: `127.0.0.1` is
+            // allowed, `0x7f000001` and `::ffff:7f00:1` are not.
             Reach::Loopback | Reach::Private if is_plainly_written && !reach::wraps_ipv4(address) => Ok(&self.guarded),
             _ => Err(PrivateAddressError),
         }
     }
 }
 
-/// Returns the address in an origin's text, if it is written in the usual form.
+/// Returns the IP address in an origin's text, or `None` if the host is not an IP address in its usual form.
 fn address_of(origin: &str) -> Option<IpAddr> {
     let authority = origin.split_once("://")?.1;
     match authority.strip_prefix('[') {

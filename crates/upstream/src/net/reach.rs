@@ -1,16 +1,18 @@
-//! Classifies IP addresses as public, loopback, private or special.
+//! The type `Reach`: the class of an IP address, which is the network from which the address can be reached (public,
+//! loopback, private or other).
 //! Invariant: an IPv6 address that contains an IPv4 address gets the class of the IPv4 address.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// From where an address can be reached.
+/// The network from which an IP address can be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
     Public,
     Loopback,
-    /// The networks of a site: 10/8, 172.16/12, 192.168/16, 100.64/10, fc00::/7.
+    /// The private networks 10/8, 172.16/12, 192.168/16, 100.64/10 and fc00::/7.
     Private,
-    /// Link-local (where clouds keep their metadata services), unspecified, multicast and reserved addresses. No API has one.
+    /// Link-local, unspecified, multicast and reserved addresses. No API has such an address, but the metadata services
+    /// of clouds are at link-local addresses.
     Other,
 }
 
@@ -23,7 +25,7 @@ impl Reach {
     }
 }
 
-/// Returns whether the address contains an IPv4 address.
+/// Returns whether the address is an IPv6 address that contains an IPv4 address.
 pub(crate) fn wraps_ipv4(address: IpAddr) -> bool {
     matches!(address, IpAddr::V6(address) if wrapped_ipv4(address).is_some())
 }
@@ -32,7 +34,8 @@ fn reach_of_ipv4(address: Ipv4Addr) -> Reach {
     match address.octets() {
         [127, ..] => Reach::Loopback,
         [10, ..] | [172, 16..=31, ..] | [192, 168, ..] | [100, 64..=127, ..] => Reach::Private,
-        // These are: this network, link-local, IETF assignments, benchmarks, multicast, reserved and broadcast.
+        // The ranges "this network", link-local, IETF assignments, benchmarks, multicast, reserved and broadcast, in
+        // this order.
         [0, ..] | [169, 254, ..] | [192, 0, 0, _] | [198, 18..=19, ..] | [224..=255, ..] => Reach::Other,
         _ => Reach::Public,
     }
@@ -47,8 +50,8 @@ fn reach_of_ipv6(address: Ipv6Addr) -> Reach {
     }
     match address.segments() {
         [0xfc00..=0xfdff, ..] => Reach::Private,
-        // These are: unspecified and the rest of ::/8 (with local NAT64), discard-only, Teredo, link-local, site-local and
-        // multicast.
+        // The ranges ::/8 (unspecified, local NAT64 and unassigned), discard-only, Teredo, link-local with site-local,
+        // and multicast, in this order.
         [0x0000..=0x00ff, ..] | [0x0100, ..] | [0x2001, 0, ..] | [0xfe80..=0xfeff, ..] | [0xff00..=0xffff, ..] => {
             Reach::Other
         }

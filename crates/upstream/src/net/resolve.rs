@@ -1,6 +1,7 @@
-//! Resolves host names for the HTTP client, and checks the addresses.
-//! Invariant: the client connects only to addresses that this resolver returned, and all of them have been checked. If one
-//! address of a name is not allowed, none is used, because a mixture of public and private addresses is a sign of an attack.
+//! The type `Resolver`: looks up host names for the HTTP client, and checks the addresses.
+//! Invariant: for a host name, the client connects only to addresses that the resolver has checked and returned. If one
+//! address of a name is not allowed, no address of the name is used, because a mixture of public and private addresses
+//! is a sign of an attack.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -18,7 +19,7 @@ pub trait NameLookup: Send + Sync {
     async fn lookup(&self, host: &str) -> io::Result<Vec<IpAddr>>;
 }
 
-/// The lookup of the operating system.
+/// Looks up host names with the operating system.
 pub(crate) struct SystemLookup;
 
 #[async_trait]
@@ -28,13 +29,13 @@ impl NameLookup for SystemLookup {
     }
 }
 
-/// Looks names up and applies a rule to their addresses.
+/// Looks up host names and checks their addresses against a rule.
 pub(crate) struct Resolver {
     pub(crate) lookup: Arc<dyn NameLookup>,
     pub(crate) rule: AddressRule,
 }
 
-/// The addresses that a name may have.
+/// The rule for the addresses that a host name may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AddressRule {
     /// Any address, for names that the operator chose.
@@ -43,9 +44,9 @@ pub(crate) enum AddressRule {
     PublicOrLocalhost,
 }
 
-/// A host has an address that its rule does not allow.
+/// The error for a host that has an address which its rule does not allow.
 #[derive(Debug, thiserror::Error)]
-#[error("the name leads to an address that is not public")]
+#[error("the host name of the request has an address that is not public")]
 pub(crate) struct PrivateAddressError;
 
 impl Resolve for Resolver {
@@ -57,7 +58,7 @@ impl Resolve for Resolver {
             if !addresses.iter().all(|address| is_allowed(rule, name.as_str(), *address)) {
                 return Err(PrivateAddressError.into());
             }
-            // The client replaces port 0 by the port of the URL.
+            // The HTTP client replaces port 0 by the port of the URL.
             let addresses: Vec<_> = addresses.into_iter().map(|address| SocketAddr::new(address, 0)).collect();
             Ok(Box::new(addresses.into_iter()) as Addrs)
         })

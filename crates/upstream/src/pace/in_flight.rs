@@ -1,6 +1,7 @@
-//! Bounds the number of calls to one origin at one time.
-//! Invariant: there are never more calls than the limit, and never more than the catalog allows. A call keeps its permit from
-//! its first try to its last, also while it waits in between. So an origin that asks for a pause gets less load, not more.
+//! The type `InFlight`: limits the number of concurrent calls to one origin.
+//! Invariant: the number of concurrent calls never exceeds the limit of the process or the limit of the catalog. A call
+//! keeps its permit from its first try to its last try, including the waits in between. So an origin that asks calls to
+//! wait gets fewer calls.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,23 +9,24 @@ use std::sync::{Arc, Mutex, PoisonError};
 use base::Origin;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// When there are more semaphores, those of origins without a call are dropped.
+/// If this number of semaphores exists, a new one first removes the semaphores of origins without a call.
 const MAX_IDLE_ORIGINS: usize = 1024;
 
-/// The semaphores of the origins.
+/// The semaphores that limit the concurrent calls to each origin.
 pub(crate) struct InFlight {
-    /// The largest number of calls to any origin.
+    /// The largest number of concurrent calls to one origin.
     limit: usize,
-    /// By origin and number of permits, because catalogs of one origin may allow different numbers.
+    /// The semaphores by origin and number of permits. The number is part of the key, because catalogs of one origin
+    /// may allow different numbers of calls.
     semaphores: Mutex<HashMap<(Origin, usize), Arc<Semaphore>>>,
 }
 
-/// The permission to have one call to an origin under way. It ends when it is dropped.
+/// The permission to have one call to an origin under way. It is returned when the value is dropped.
 #[derive(Debug)]
 pub(crate) struct CallPermit {
-    /// From the semaphore of the catalog, if it allows fewer calls than `limit`.
+    /// The permit of the catalog's semaphore, if the catalog allows fewer calls than `limit`.
     _of_catalog: Option<OwnedSemaphorePermit>,
-    /// From the semaphore with `limit` permits.
+    /// The permit of the origin's semaphore, which has `limit` permits.
     _of_origin: Option<OwnedSemaphorePermit>,
 }
 
@@ -33,11 +35,13 @@ impl InFlight {
         Self { limit: limit.min(Semaphore::MAX_PERMITS), semaphores: Mutex::default() }
     }
 
-    /// Waits for a permit, in the order of the calls. `concurrent` is the number of calls that the catalog allows.
+    /// Waits for a permit. Waiting calls get permits in the order in which they asked. `concurrent` is the number of
+    /// concurrent calls that the catalog allows.
     pub(crate) async fn acquire(&self, origin: &Origin, concurrent: Option<u32>) -> CallPermit {
         let catalog_limit = concurrent.and_then(|n| usize::try_from(n).ok()).filter(|n| *n < self.limit);
-        // The semaphore with fewer permits comes first. In the other order, calls that wait for it would hold permits that
-        // calls of other catalogs could use. `ok` hides no error, since these semaphores are never closed.
+        // The permit of the catalog is acquired first. In the other order, calls that wait for their catalog would
+        // occupy permits that calls of other catalogs could use. `ok` drops no error, because these semaphores are
+        // never closed.
         let of_catalog = match catalog_limit {
             Some(permits) => self.semaphore(origin, permits).acquire_owned().await.ok(),
             None => None,
@@ -53,7 +57,8 @@ impl InFlight {
             return Arc::clone(semaphore);
         }
         if semaphores.len() >= MAX_IDLE_ORIGINS {
-            // A call, waiting or under way, holds a second reference. Dropping its semaphore would let others exceed the limit.
+            // A call that waits or is under way has a second reference to its semaphore. Such a semaphore is kept,
+            // because a new one would allow too many calls.
             semaphores.retain(|_, semaphore| Arc::strong_count(semaphore) > 1);
         }
         let semaphore = Arc::new(Semaphore::new(permits));

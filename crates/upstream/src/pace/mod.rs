@@ -1,9 +1,10 @@
-//! Limits the rate of calls to an origin: by the rate in its catalog, and by the pauses that its answers ask for.
+//! The type `Pacer`: delays calls to an origin, by the rate in its catalog and by the pauses that its answers ask for.
+//! A turn is the time at which a call may be sent.
 //!
 //! Invariants:
-//! - Calls to an origin leave in the order in which they asked for a turn.
-//! - A pause that an answer asked for holds for the tenant of that call only, since limits usually belong to a credential.
-//! - No pause is longer than its bound.
+//! - Calls to an origin get their turns in the order in which they asked.
+//! - A pause applies only to the tenant whose call received it, because limits of APIs usually belong to a credential.
+//! - A call waits for a pause only if the pause is at most `MAX_RETRY_AFTER`.
 
 mod in_flight;
 mod rate_limit;
@@ -19,10 +20,10 @@ pub(crate) use in_flight::{CallPermit, InFlight};
 
 use crate::retry::MAX_RETRY_AFTER;
 
-/// When there are more entries of a kind, those that delay no call are dropped.
+/// If a map has this number of entries, a new entry first removes the entries that delay no call.
 const MAX_IDLE_ENTRIES: usize = 1024;
 
-/// The rates and pauses of all origins.
+/// The token buckets and pauses of all origins.
 #[derive(Default)]
 pub(crate) struct Pacer {
     state: Mutex<PacerState>,
@@ -30,39 +31,40 @@ pub(crate) struct Pacer {
 
 #[derive(Default)]
 struct PacerState {
-    /// The moment at which each origin's token bucket will be full again, in milliseconds. One number is the whole bucket: the
-    /// tokens that are missing now follow from the rate.
+    /// The time at which each origin's token bucket will be full again, in milliseconds since 1970. This number
+    /// describes the whole bucket, because the number of missing tokens follows from it and the rate.
     full_at: HashMap<Origin, f64>,
-    /// The end of the pause that an origin asked a tenant for.
+    /// The end of the pause that an origin asked for in an answer to a tenant.
     paused_until: HashMap<(TenantId, Origin), Timestamp>,
 }
 
 impl Pacer {
-    /// Takes the next turn of an origin for a call that could leave after `delay`. Returns the time until that turn; the
-    /// caller must wait for it.
+    /// Reserves the next turn at an origin that is at least `delay` from now. Returns the time until the turn. The
+    /// caller must wait for this time.
     pub(crate) fn take_turn(&self, origin: &Origin, pace: Option<&Pace>, now: Timestamp, delay: Duration) -> Duration {
         let Some(pace) = pace else { return delay };
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = millis(now);
+        let now = to_millis(now);
         if state.full_at.len() >= MAX_IDLE_ENTRIES {
             state.full_at.retain(|_, full_at| *full_at > now);
         }
         let interval = 1000.0 / pace.per_second;
         let earliest = now + delay.as_secs_f64() * 1000.0;
         let full_at = state.full_at.entry(origin.clone()).or_insert(earliest);
-        // Without this call the bucket would be full at this moment. The call takes a token, which is refilled after `interval`.
+        // `full_before` is the time at which the bucket would be full without this call. The call takes a token, which
+        // is refilled after `interval`.
         let full_before = full_at.max(earliest);
         *full_at = full_before + interval;
-        // A bucket of `burst` tokens has one left while at most `burst - 1` are missing.
+        // A bucket of `burst` tokens has a token for this call when at most `burst - 1` tokens are missing.
         let turn = (full_before - interval * f64::from(pace.burst.max(1) - 1)).max(earliest);
-        // The clock counts whole milliseconds. The wait is rounded up, so that no call leaves before its turn.
+        // The clock counts whole milliseconds. The wait is rounded up, so that no call is sent before its turn.
         Duration::try_from_secs_f64(((turn - now) / 1000.0).max(0.0)).map_or(Duration::MAX, |wait| {
             Duration::from_millis(u64::try_from(wait.as_micros().div_ceil(1000)).unwrap_or(u64::MAX))
         })
     }
 
-    /// Returns the rest of the pause that an origin asked this tenant for. A pause beyond the bound counts as none: the call
-    /// is sent, and the caller gets the origin's answer instead of a long wait.
+    /// Returns the remaining time of the pause that an origin asked this tenant for. A pause that is longer than
+    /// `MAX_RETRY_AFTER` is ignored: the call is sent, and the caller gets the origin's answer instead of a long wait.
     pub(crate) fn remaining_pause(&self, tenant: &TenantId, origin: &Origin, now: Timestamp) -> Duration {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(until) = state.paused_until.get(&(tenant.clone(), origin.clone())) else { return Duration::ZERO };
@@ -70,7 +72,7 @@ impl Pacer {
         if remaining > MAX_RETRY_AFTER { Duration::ZERO } else { remaining }
     }
 
-    /// Records the pause that an answer asks for, if it does.
+    /// Records the pause that an answer asks for. An answer that asks for no pause has no effect.
     pub(crate) fn record_answer(&self, tenant: &TenantId, origin: &Origin, answer: &Response, now: Timestamp) {
         let Some(pause) = rate_limit::requested_pause(answer, now) else { return };
         let until = Timestamp(now.0.saturating_add(i64::try_from(pause.as_millis()).unwrap_or(i64::MAX)));
@@ -82,14 +84,14 @@ impl Pacer {
     }
 }
 
-// why: milliseconds since 1970 need 41 bits, and an `f64` holds 53.
+// why: milliseconds since 1970 need 41 bits, and an `f64` represents integers of 53 bits exactly.
 #[allow(clippy::cast_precision_loss)]
-fn millis(moment: Timestamp) -> f64 {
+fn to_millis(moment: Timestamp) -> f64 {
     moment.0 as f64
 }
 
-/// Returns whether the rate is possible: positive, finite, and with at least one call at a time.
-pub(crate) fn is_possible(pace: &Pace) -> bool {
+/// Returns whether the pace is valid: the rate is positive and finite, and at least one concurrent call is allowed.
+pub(crate) fn is_valid(pace: &Pace) -> bool {
     pace.per_second.is_finite() && pace.per_second > 0.0 && pace.concurrent != Some(0)
 }
 
@@ -114,7 +116,7 @@ mod tests {
         };
         let waits: Vec<_> = (0..6).map(|_| wait_ms(1_000_000)).collect();
         assert_eq!(waits, [0, 0, 0, 250, 500, 750]);
-        // A long pause fills the bucket again, up to the burst.
+        // After a long time without calls the bucket is full again and allows one burst.
         let waits: Vec<_> = (0..4).map(|_| wait_ms(9_000_000)).collect();
         assert_eq!(waits, [0, 0, 0, 250]);
         let now = Timestamp(9_000_000);
@@ -158,9 +160,9 @@ mod tests {
     #[test]
     fn an_impossible_rate_is_recognised() {
         for rate in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            assert!(!is_possible(&pace(rate, 1)));
+            assert!(!is_valid(&pace(rate, 1)));
         }
-        assert!(is_possible(&pace(0.1, 0)));
-        assert!(!is_possible(&Pace { concurrent: Some(0), ..pace(1.0, 1) }));
+        assert!(is_valid(&pace(0.1, 0)));
+        assert!(!is_valid(&Pace { concurrent: Some(0), ..pace(1.0, 1) }));
     }
 }

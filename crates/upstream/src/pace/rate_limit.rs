@@ -1,4 +1,4 @@
-//! Reads from the headers of an answer how long an origin wants no further calls.
+//! Reads the pause that an origin asks for from the headers of its answer: `Retry-After` and the rate limit headers.
 //! Invariant: a header that cannot be read has no effect.
 
 use std::time::Duration;
@@ -7,18 +7,20 @@ use base::{Response, Timestamp};
 
 use crate::retry::retry_after;
 
-/// A reset above this value is a moment since 1970 in seconds, and not a number of seconds from now. APIs use both forms.
+/// A reset value above this one is a time in seconds since 1970. A smaller value is a number of seconds from now. APIs
+/// use both forms.
 const MIN_EPOCH_SECONDS: f64 = 1e9;
-/// A reset above this value is a moment since 1970 in milliseconds.
+/// A reset value above this one is a time in milliseconds since 1970.
 const MIN_EPOCH_MS: f64 = 1e11;
 
-/// Returns the pause that the answer asks for: `Retry-After` of a refusal, or the time until a spent limit is reset.
+/// Returns the pause that the answer asks for: the `Retry-After` of a 429 or 503, or the time until the reset of a rate
+/// limit that has no calls left.
 pub(crate) fn requested_pause(answer: &Response, now: Timestamp) -> Option<Duration> {
     let is_refusal = matches!(answer.status, 429 | 503);
     is_refusal.then(|| retry_after(answer, now)).flatten().or_else(|| pause_of_spent_limit(answer, now))
 }
 
-/// Returns the time until the reset of a limit, if no call is left until then.
+/// Returns the time until the reset of a rate limit, if the limit has no calls left.
 fn pause_of_spent_limit(answer: &Response, now: Timestamp) -> Option<Duration> {
     let number = |name: &str| answer.header(name).and_then(first_number);
     if let Some(limit) = answer.header("ratelimit").and_then(RateLimit::parse) {
@@ -36,13 +38,13 @@ fn pause_of_spent_limit(answer: &Response, now: Timestamp) -> Option<Duration> {
 
 /// The values of a `RateLimit` header.
 struct RateLimit {
-    /// The number of calls that are left.
+    /// The number of calls that are left until the reset.
     remaining: f64,
     reset: f64,
 }
 
 impl RateLimit {
-    /// Reads `limit=10, remaining=0, reset=5`, or the later form `"default";r=0;t=5`.
+    /// Parses the older form `limit=10, remaining=0, reset=5` or the newer form `"default";r=0;t=5`.
     fn parse(text: &str) -> Option<Self> {
         let value = |names: [&str; 2]| {
             let mut pairs = text.split([',', ';']).filter_map(|part| part.trim().split_once('='));
@@ -52,7 +54,7 @@ impl RateLimit {
     }
 }
 
-/// Returns the number of `0`, or the first number of `0, 0;window=60`.
+/// Parses the first number of a list such as `0, 0;window=60`, without its parameters.
 fn first_number(text: &str) -> Option<f64> {
     let text = text.split([',', ';']).next()?.trim();
     // `f64::from_str` would also accept `NaN`, `inf`, `1e9` and negative numbers.
@@ -60,8 +62,8 @@ fn first_number(text: &str) -> Option<f64> {
     if is_plain { text.parse().ok() } else { None }
 }
 
-/// Returns the time until a reset, which may be a moment or a number of seconds.
-// why: milliseconds since 1970 need 41 bits, and an `f64` holds 53.
+/// Returns the time until a reset value, which may be a time since 1970 or a number of seconds from now.
+// why: milliseconds since 1970 need 41 bits, and an `f64` represents integers of 53 bits exactly.
 #[allow(clippy::cast_precision_loss)]
 fn time_until(reset: f64, now: Timestamp) -> Option<Duration> {
     let now = now.0 as f64 / 1000.0;

@@ -1,4 +1,4 @@
-//! Every form of credential against the test API, and the fetching, sharing and renewal of tokens.
+//! Tests of every form of credential against the test API, and of fetching, sharing and renewing OAuth tokens.
 //! Invariant: no token is in a log line or an error.
 
 use std::collections::BTreeMap;
@@ -23,11 +23,11 @@ fn oauth(origin: &Origin) -> Auth {
     }
 }
 
-fn with(auth: Auth, request: Request) -> Request {
+fn with_auth(auth: Auth, request: Request) -> Request {
     Request { auth: Some(auth), ..request }
 }
 
-async fn issued(fixture: &Fixture, demo: &Origin) -> u64 {
+async fn issued_token_count(fixture: &Fixture, demo: &Origin) -> u64 {
     json(&fixture.read(get(demo, "/control/tokens")).await.unwrap())["issued"].as_u64().unwrap()
 }
 
@@ -50,7 +50,7 @@ async fn the_demo_accepts_every_form_of_credential() {
             // A parameter with the credential's name is replaced.
             query.insert(0, ("api_key".to_owned(), "x".to_owned()));
         }
-        let answer = fixture.read(with(auth, Request { query, ..get(&demo, path) })).await.unwrap();
+        let answer = fixture.read(with_auth(auth, Request { query, ..get(&demo, path) })).await.unwrap();
         assert_eq!(answer.status, 200, "{path}");
     }
     assert!(!log_text().contains("demo-key") && !log_text().contains("demo-password"));
@@ -61,14 +61,14 @@ async fn a_call_without_its_secret_is_sent_only_if_the_catalog_allows_it() {
     let demo = demo().await;
     let fixture = Fixture::new();
     let unset = || Auth::Bearer("NOT_SET_ANYWHERE".to_owned());
-    let open = || with(unset(), get(&demo, "/api/projects"));
+    let open = || with_auth(unset(), get(&demo, "/api/projects"));
     assert!(matches!(fixture.read(open()).await, Err(Error::Secret { .. })));
     let anonymous = Request { anonymous: true, ..open() };
     assert_eq!(fixture.read(anonymous).await.unwrap().status, 200);
-    let closed = Request { anonymous: true, ..with(unset(), get(&demo, "/auth/bearer")) };
+    let closed = Request { anonymous: true, ..with_auth(unset(), get(&demo, "/auth/bearer")) };
     assert_eq!(fixture.read(closed).await.unwrap().status, 401, "the API itself refuses the call");
     let set = Auth::Bearer("DEMO_TOKEN".to_owned());
-    let signed = Request { anonymous: true, ..with(set, get(&demo, "/auth/bearer")) };
+    let signed = Request { anonymous: true, ..with_auth(set, get(&demo, "/auth/bearer")) };
     assert_eq!(fixture.read(signed).await.unwrap().status, 200, "a secret that is set is used");
 }
 
@@ -77,7 +77,7 @@ async fn a_credential_in_the_query_is_encoded_and_not_shown() {
     let server = Server::start(|_, _| vec![Action::Close]).await;
     let fixture = Fixture::with(Options { retries: 0, ..Options::default() });
     let auth = Auth::Query { name: "k&y".to_owned(), secret: "TOKEN".to_owned() };
-    let error = fixture.read(with(auth, get(&server.origin, "/q"))).await.unwrap_err();
+    let error = fixture.read(with_auth(auth, get(&server.origin, "/q"))).await.unwrap_err();
     assert!(!printed_with_causes(&error).contains("hunter2"), "{error:?}");
     assert_eq!(server.received()[0].line, "GET /q?k%26y=hunter2-very-secret HTTP/1.1");
     assert!(!log_text().contains("hunter2"));
@@ -88,7 +88,7 @@ async fn a_user_with_a_colon_or_a_line_break_is_unusable() {
     let server = Server::always(ok("")).await;
     for (user, password) in [("COLON", "TOKEN"), ("TOKEN", "BROKEN"), ("BROKEN", "TOKEN")] {
         let auth = Auth::Basic { user: user.to_owned(), password: password.to_owned() };
-        let error = Fixture::new().read(with(auth, get(&server.origin, "/"))).await.unwrap_err();
+        let error = Fixture::new().read(with_auth(auth, get(&server.origin, "/"))).await.unwrap_err();
         let Error::Secret { source: ports::secrets::Error::Unusable { name, .. }, .. } = &error else {
             panic!("{error:?}")
         };
@@ -104,39 +104,39 @@ async fn one_fetched_token_serves_concurrent_and_later_calls() {
     let calls: Vec<_> = (0..20)
         .map(|_| {
             let fixture = Arc::clone(&fixture);
-            let request = with(oauth(&demo), get(&demo, "/auth/oauth2"));
+            let request = with_auth(oauth(&demo), get(&demo, "/auth/oauth2"));
             tokio::spawn(async move { fixture.read(request).await.unwrap().status })
         })
         .collect();
     for call in calls {
         assert_eq!(call.await.unwrap(), 200);
     }
-    assert_eq!(issued(&fixture, &demo).await, 1);
+    assert_eq!(issued_token_count(&fixture, &demo).await, 1);
     // Another tenant and another set of scopes get another token.
-    fixture.read_as("other", with(oauth(&demo), get(&demo, "/auth/oauth2"))).await.unwrap();
-    assert_eq!(issued(&fixture, &demo).await, 2);
+    fixture.read_as("other", with_auth(oauth(&demo), get(&demo, "/auth/oauth2"))).await.unwrap();
+    assert_eq!(issued_token_count(&fixture, &demo).await, 2);
     let Auth::Oauth2 { token_origin, token_path, client_id, client_secret, .. } = oauth(&demo) else { panic!() };
     let scopeless = Auth::Oauth2 { token_origin, token_path, client_id, client_secret, scopes: vec![] };
-    fixture.read(with(scopeless, get(&demo, "/auth/oauth2"))).await.unwrap();
-    assert_eq!(issued(&fixture, &demo).await, 3);
+    fixture.read(with_auth(scopeless, get(&demo, "/auth/oauth2"))).await.unwrap();
+    assert_eq!(issued_token_count(&fixture, &demo).await, 3);
 }
 
 #[tokio::test]
 async fn a_token_is_renewed_before_its_end_and_when_it_is_refused() {
     let demo = demo().await;
     let fixture = Fixture::new();
-    let read = || async { fixture.read(with(oauth(&demo), get(&demo, "/auth/oauth2"))).await.unwrap().status };
+    let read = || async { fixture.read(with_auth(oauth(&demo), get(&demo, "/auth/oauth2"))).await.unwrap().status };
     assert_eq!(read().await, 200);
     // The token is valid for 60 s, and the last fifth is not used.
     fixture.advance(Duration::from_secs(47));
-    assert_eq!((read().await, issued(&fixture, &demo).await), (200, 1));
+    assert_eq!((read().await, issued_token_count(&fixture, &demo).await), (200, 1));
     fixture.advance(Duration::from_secs(2));
-    assert_eq!((read().await, issued(&fixture, &demo).await), (200, 2));
+    assert_eq!((read().await, issued_token_count(&fixture, &demo).await), (200, 2));
 
     let body = Some(json!({"revoke": "all"}));
     let revoke = Request { method: Method::Post, body: body.map(Payload::json), ..get(&demo, "/control/tokens") };
     assert_eq!(fixture.write(revoke).await.unwrap().status, 200);
-    assert_eq!((read().await, issued(&fixture, &demo).await), (200, 3));
+    assert_eq!((read().await, issued_token_count(&fixture, &demo).await), (200, 3));
 }
 
 fn token(value: &str) -> String {
@@ -152,7 +152,7 @@ async fn a_write_with_a_refused_token_is_sent_once_more_with_another_token() {
     })
     .await;
     let fixture = Fixture::new();
-    let answer = fixture.write(with(oauth(&tokens.origin), get(&api.origin, "/w"))).await.unwrap();
+    let answer = fixture.write(with_auth(oauth(&tokens.origin), get(&api.origin, "/w"))).await.unwrap();
     assert_eq!((answer.body.as_slice(), api.received().len(), tokens.received().len()), (b"done".as_slice(), 2, 2));
     let token_request = &tokens.received()[0];
     assert_eq!(token_request.line, "POST /oauth/token HTTP/1.1");
@@ -160,9 +160,9 @@ async fn a_write_with_a_refused_token_is_sent_once_more_with_another_token() {
     assert_eq!(token_request.header("content-type"), Some("application/x-www-form-urlencoded"));
     assert_eq!(token_request.header("authorization"), Some("Basic ZGVtby1jbGllbnQ6ZGVtby1zZWNyZXQ="));
 
-    // If the API refuses every token, the caller gets its answer.
+    // If the API refuses every token, the caller gets the API's answer.
     let closed = Server::always(with_status("401 No", "", "never")).await;
-    let answer = fixture.write(with(oauth(&tokens.origin), get(&closed.origin, "/w"))).await.unwrap();
+    let answer = fixture.write(with_auth(oauth(&tokens.origin), get(&closed.origin, "/w"))).await.unwrap();
     assert_eq!((answer.status, closed.received().len(), tokens.received().len()), (401, 2, 3));
     let text = log_text();
     assert!(
@@ -178,7 +178,7 @@ async fn without_a_token_nothing_leaves_and_the_error_says_why() {
     let error = |tokens: Origin| {
         let fixture =
             Fixture::with(Options { retries: 0, request_timeout: Duration::from_secs(2), ..Options::default() });
-        let request = with(oauth(&tokens), get(&api.origin, "/w"));
+        let request = with_auth(oauth(&tokens), get(&api.origin, "/w"));
         async move { fixture.read(request).await.unwrap_err() }
     };
     let token_error = |error: &Error| match error {
@@ -210,7 +210,7 @@ async fn a_failed_fetch_is_the_answer_to_all_calls_that_waited_for_it() {
     let calls: Vec<_> = (0..10)
         .map(|_| {
             let fixture = Arc::clone(&fixture);
-            let request = with(oauth(&tokens.origin), get(&tokens.origin, "/w"));
+            let request = with_auth(oauth(&tokens.origin), get(&tokens.origin, "/w"));
             tokio::spawn(async move { fixture.read(request).await.unwrap_err() })
         })
         .collect();
@@ -226,5 +226,5 @@ async fn a_token_origin_is_routed_like_any_other() {
     let named = Origin::parse("http://demo.localhost").unwrap();
     let routes = BTreeMap::from([(named.clone(), demo)]);
     let fixture = Fixture::with(Options { routes, ..Options::default() });
-    assert_eq!(fixture.read(with(oauth(&named), get(&named, "/auth/oauth2"))).await.unwrap().status, 200);
+    assert_eq!(fixture.read(with_auth(oauth(&named), get(&named, "/auth/oauth2"))).await.unwrap().status, 200);
 }

@@ -1,5 +1,6 @@
-//! Conditional requests and the answers that are kept for them.
-//! Invariant: a kept answer is returned only after its server confirmed it, for the same tenant and credential.
+//! Tests of conditional requests and of the cache of answers.
+//! Invariant: a cached answer is returned only after its server has confirmed it, and only for the same tenant and
+//! credential.
 
 use base::{Auth, Method, Payload, Request};
 use serde_json::json;

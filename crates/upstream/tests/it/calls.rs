@@ -1,5 +1,5 @@
-//! Calls without faults: the bytes of requests and answers, credentials, routes and log lines.
-//! Invariant: a secret is in its header or parameter of the request, and nowhere else.
+//! Tests of calls without faults: the bytes of requests and answers, credentials, routes and log lines.
+//! Invariant: a secret appears only in its header or parameter of the request.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

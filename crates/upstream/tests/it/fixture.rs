@@ -16,11 +16,11 @@ use upstream::{BuildError, HttpUpstream, NameLookup, Options};
 
 pub const TOKEN: &str = "hunter2-very-secret";
 
-/// A clock that only a sleep or `Fixture::advance` moves.
+/// A clock whose time changes only by a sleep or by `Fixture::advance`.
 pub struct FakeClock {
-    /// Milliseconds since 1970.
+    /// The current time of the clock in milliseconds since 1970.
     now: Mutex<i64>,
-    /// Every sleep so far.
+    /// The durations of all sleeps so far.
     slept: Mutex<Vec<Duration>>,
 }
 
@@ -36,7 +36,7 @@ impl Clock for FakeClock {
     }
 }
 
-/// The same secrets for every tenant.
+/// A source of secrets that returns the same secrets for every tenant.
 struct FixedSecrets;
 
 #[async_trait]
@@ -57,8 +57,8 @@ impl Secrets for FixedSecrets {
     }
 }
 
-/// The log of all tests and all crates at the finest level. The process has one subscriber: one for each thread would miss
-/// events, because `tracing` caches for the process whether an event is of interest.
+/// The log of all tests and all crates at the finest level. The process has one subscriber. A subscriber for each
+/// thread would miss events, because `tracing` caches for the whole process whether an event is enabled.
 static LOG: LazyLock<Log> = LazyLock::new(|| {
     let log = Log::default();
     let writer = log.clone();
@@ -85,7 +85,7 @@ pub fn log_text() -> String {
     String::from_utf8(LOG.0.lock().unwrap().clone()).unwrap()
 }
 
-/// An adapter and its clock.
+/// An `HttpUpstream` and its clock.
 pub struct Fixture {
     pub upstream: Arc<HttpUpstream>,
     clock: Arc<FakeClock>,
@@ -102,7 +102,7 @@ impl Fixture {
         Self { upstream: Arc::new(build(options, Arc::clone(&clock)).unwrap()), clock }
     }
 
-    /// Uses `lookup` to resolve names.
+    /// Creates a fixture that resolves host names with `lookup`.
     pub fn with_lookup(options: Options, lookup: Arc<dyn NameLookup>) -> Self {
         LazyLock::force(&LOG);
         let clock = clock();

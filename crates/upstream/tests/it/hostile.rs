@@ -1,4 +1,5 @@
-//! Hostile values in every parameter of a catalog: a server reads the same line, query, headers and body that were bound.
+//! Tests with hostile values in every parameter of a catalog: the server reads the same request line, query, headers
+//! and body that the catalog has bound.
 //! Invariant: each request goes to the catalog's origin or is refused. The server that the values name gets no connection.
 
 use base::{FormPart, Payload, Request};

@@ -1,5 +1,5 @@
-//! Bounds on the size and the time of an answer, and on calls at one time.
-//! Invariant: an answer that exceeds a bound is refused at that moment, not at its end.
+//! Tests of the limits on the size and the time of an answer, and on concurrent calls.
+//! Invariant: an answer is refused at the moment when it exceeds a limit, before it has arrived completely.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -99,7 +99,7 @@ async fn a_gzip_bomb_is_refused_and_a_compressed_answer_is_decompressed() {
 
     let server = Server::always(with_status("200 OK", "Content-Encoding: gzip\r\n", "no gzip")).await;
     let error = fixture.read(get(&server.origin, "/")).await.unwrap_err();
-    assert!(printed_with_causes(&error).contains("compression is broken"), "{error:?}");
+    assert!(printed_with_causes(&error).contains("compressed body of the API's answer is damaged"), "{error:?}");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Hostile paths, redirects and headers: a request never leaves its origin.
+//! Tests with hostile paths, redirects and headers: no request is sent to another host than its origin.
 //! Invariant: a refused request opens no connection, neither to its origin nor to the host that it names.
 
 use base::{Auth, Origin, Request};

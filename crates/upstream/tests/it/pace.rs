@@ -1,4 +1,4 @@
-//! Rates that a catalog sets, and pauses that answers ask for.
+//! Tests of the rates that a catalog sets, and of the pauses that answers ask for.
 //! Invariant: all waits go through the test clock, so these tests take no time.
 
 use std::sync::Arc;
@@ -20,7 +20,7 @@ async fn calls_leave_at_the_pace_of_their_catalog() {
         fixture.read_at(CALM, get(&server.origin, "/")).await.unwrap();
     }
     assert_eq!(fixture.slept(), [Duration::from_millis(250); 3]);
-    // Another origin has a bucket of its own, and a call without a pace waits for none.
+    // Another origin has a token bucket of its own, and a call without a pace does not wait.
     let other = Server::always(ok("")).await;
     fixture.read_at(CALM, get(&other.origin, "/")).await.unwrap();
     fixture.read(get(&server.origin, "/")).await.unwrap();

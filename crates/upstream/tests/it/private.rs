@@ -1,4 +1,4 @@
-//! Host names that resolve to private addresses, and disguised private addresses.
+//! Tests with host names that resolve to private addresses, and with disguised private addresses.
 //! Invariant: a refused request opens no connection.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -30,7 +30,7 @@ impl NameLookup for ScriptedNames {
     }
 }
 
-fn names(answers: &[&[&str]]) -> Arc<ScriptedNames> {
+fn scripted_names(answers: &[&[&str]]) -> Arc<ScriptedNames> {
     let parse = |list: &&[&str]| list.iter().map(|text| text.parse().unwrap()).collect();
     Arc::new(ScriptedNames { answers: Mutex::new(answers.iter().map(parse).collect()), lookups: Mutex::default() })
 }
@@ -49,12 +49,12 @@ async fn a_public_name_with_a_private_address_is_refused() {
         &["10.0.0.1"],
         &["169.254.169.254"],
         &["0.0.0.0"],
-        // One public address does not make the other one acceptable.
+        // A name with one public and one private address is refused.
         &["203.0.113.1", "127.0.0.1"],
         &["127.0.0.1", "203.0.113.1"],
     ] {
         for host in ["api.example.com", "localhost.example.com", "127.0.0.1.nip.example"] {
-            let names = names(&[addresses]);
+            let names = scripted_names(&[addresses]);
             let fixture = Fixture::with_lookup(Options::default(), Arc::clone(&names) as Arc<_>);
             let error = fixture.read(signed(get(&origin_at(host, &server), "/x"))).await.unwrap_err();
             assert!(matches!(error, Error::PrivateAddress { .. }), "{addresses:?}: {error:?}");
@@ -69,7 +69,7 @@ async fn a_public_name_with_a_private_address_is_refused() {
 async fn a_name_that_changes_to_a_private_address_is_refused() {
     let server = Server::always(ok("inside")).await;
     // The first address passes the check and does not answer. The second lookup returns a private address.
-    let names = names(&[&["203.0.113.1"], &["127.0.0.1"]]);
+    let names = scripted_names(&[&["203.0.113.1"], &["127.0.0.1"]]);
     let options = Options { connect_timeout: Duration::from_millis(200), ..Options::default() };
     let fixture = Fixture::with_lookup(options, Arc::clone(&names) as Arc<_>);
     let error = fixture.read(get(&origin_at("rebind.example.com", &server), "/x")).await.unwrap_err();
@@ -85,7 +85,7 @@ async fn a_name_that_changes_to_a_private_address_is_refused() {
 #[tokio::test]
 async fn a_token_endpoint_with_a_private_address_is_refused() {
     let server = Server::always(ok("{}")).await;
-    let fixture = Fixture::with_lookup(Options::default(), names(&[&["127.0.0.1"]]));
+    let fixture = Fixture::with_lookup(Options::default(), scripted_names(&[&["127.0.0.1"]]));
     let auth = Some(Auth::Oauth2 {
         token_origin: origin_at("id.example.com", &server),
         token_path: "/t".to_owned(),
@@ -102,7 +102,7 @@ async fn a_token_endpoint_with_a_private_address_is_refused() {
 #[tokio::test]
 async fn loopback_is_reached_only_if_the_origin_names_it_plainly() {
     let server = Server::always(ok("here")).await;
-    let fixture = Fixture::with_lookup(Options::default(), names(&[&["127.0.0.1"]]));
+    let fixture = Fixture::with_lookup(Options::default(), scripted_names(&[&["127.0.0.1"]]));
     for host in ["localhost", "api.localhost", "127.0.0.1"] {
         assert_eq!(fixture.read(get(&origin_at(host, &server), "/")).await.unwrap().body, b"here", "{host}");
     }
@@ -119,7 +119,7 @@ async fn a_route_may_lead_to_a_private_address_for_its_origin_only() {
     let server = Server::always(ok("routed")).await;
     let public = Origin::parse("https://api.example.com").unwrap();
     let routes = BTreeMap::from([(public.clone(), origin_at("internal.example.com", &server))]);
-    let fixture = Fixture::with_lookup(Options { routes, ..Options::default() }, names(&[&["127.0.0.1"]]));
+    let fixture = Fixture::with_lookup(Options { routes, ..Options::default() }, scripted_names(&[&["127.0.0.1"]]));
     assert_eq!(fixture.read(get(&public, "/")).await.unwrap().body, b"routed");
     let error = fixture.read(get(&origin_at("internal.example.com", &server), "/")).await.unwrap_err();
     assert!(matches!(error, Error::PrivateAddress { .. }), "{error:?}");

@@ -1,4 +1,4 @@
-//! Retries: which failures are retried, how often, and after which wait.
+//! Tests of retries: the failures that are retried, the number of retries, and the waits before them.
 //! Invariant: a write reaches its server once.
 
 use std::time::Duration;
@@ -74,7 +74,7 @@ async fn an_answer_with_a_retry_after_beyond_the_bound_is_returned() {
 
 #[tokio::test]
 async fn waits_stay_within_twice_the_request_timeout() {
-    // Two waits of 25 s fit into 60 s, and a third one does not.
+    // Two waits of 25 s fit into the time limit of 60 s. A third wait does not fit.
     let server = failing_server(usize::MAX, "429 Slow", "Retry-After: 25\r\n").await;
     let fixture = Fixture::new();
     assert_eq!(fixture.read(get(&server.origin, "/")).await.unwrap().status, 429);

@@ -35,12 +35,12 @@ impl Received {
 
 /// A step of the answer to a request.
 pub enum Action {
-    /// Sends these bytes.
+    /// The server sends these bytes.
     Reply(Vec<u8>),
     Pause(Duration),
-    /// Sends the same bytes again and again, with a pause after each, until the client closes the connection.
+    /// The server sends these bytes repeatedly, with a pause after each time, until the client closes the connection.
     Flood(Vec<u8>, Duration),
-    /// Closes the connection.
+    /// The server closes the connection.
     Close,
 }
 
@@ -52,7 +52,7 @@ struct State {
     connections: AtomicUsize,
     /// The bytes that `Action::Flood` has sent.
     sent_bytes: AtomicUsize,
-    /// The requests that have arrived and have no answer yet.
+    /// The number of requests that have arrived and have no answer yet.
     concurrent: AtomicUsize,
     max_concurrent: AtomicUsize,
 }

@@ -24,17 +24,17 @@ pub struct Case {
 /// How a conformance file must end.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Expectation {
-    /// Without an error.
+    /// The file completes without an error.
     Completes,
-    /// With an error of this name.
+    /// The file ends with an error of this name.
     Throws(String),
-    /// Without an error, after it has printed this text.
+    /// The file completes without an error and prints this text.
     Prints(&'static str),
-    /// Not by itself: the deadline ends it.
+    /// The file runs until the deadline ends it.
     Interrupted,
 }
 
-/// Whether a file did what it must, or what was wrong.
+/// The result of a conformance file. The error describes the difference from its expectation.
 pub type Verdict = Result<(), String>;
 
 /// Returns the text of a harness file by name.
@@ -49,7 +49,7 @@ pub struct CaseRunner {
     /// Whether the heap is stored and loaded between harness and test and after every job.
     store_every_job: bool,
     harness_files: HarnessFiles,
-    /// The heap after each list of harness files, with its objects.
+    /// The heap after running each list of harness files, with the heap's objects.
     harness_heaps: Mutex<HashMap<Vec<String>, (Digest, Objects)>>,
 }
 
@@ -79,7 +79,7 @@ impl CaseRunner {
     fn execute(&self, case: &Case) -> Result<Result<ScriptResult, Error>, String> {
         let (heap, objects) = self.harness_heap(&case.harness)?;
         if self.store_every_job {
-            // The heap of the harness is dropped from memory, so that the test runs on what was stored.
+            // The heap of the harness is dropped from memory, so that the test runs on the stored heap.
             self.engine.forget();
         }
         // Large tests before this one may have evicted the heap.
@@ -91,7 +91,7 @@ impl CaseRunner {
         Ok(self.run_script(heap, deadline_ms, &case.source, &mut Vec::new()))
     }
 
-    /// Returns the heap after these harness files and its objects.
+    /// Returns the heap after running these harness files, and the heap's objects.
     fn harness_heap(&self, names: &[String]) -> Result<(Option<Digest>, Objects), String> {
         if names.is_empty() {
             return Ok((None, Vec::new()));
@@ -158,7 +158,7 @@ impl CaseRunner {
     }
 }
 
-/// How a script ended.
+/// The state of a script at its end, and its console output.
 struct ScriptResult {
     heap: Option<Digest>,
     outcome: Outcome,

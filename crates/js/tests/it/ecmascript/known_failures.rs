@@ -12,7 +12,7 @@ pub struct KnownFailures {
     patterns: Vec<(String, KnownFailure)>,
 }
 
-/// Where a file fails, and why.
+/// The builds in which a conformance file fails, and the reason.
 #[derive(Debug, Clone)]
 pub struct KnownFailure {
     pub guest: bool,

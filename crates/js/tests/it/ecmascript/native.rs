@@ -19,7 +19,7 @@ pub struct Native {
 }
 
 impl Native {
-    /// Finds the native build. `None` if there is none.
+    /// Finds the native build. Returns `None` if it does not exist.
     pub fn find(harness_files: HarnessFiles) -> Option<Self> {
         let program = PathBuf::from(env::var_os("TOKAMAK_QJS")?);
         Some(Self { program, folder: tempfile::tempdir().unwrap(), harness_files })
@@ -74,8 +74,8 @@ impl Native {
         let text = String::from_utf8_lossy(&fs::read(&output_file).unwrap()).into_owned();
         match expectation {
             Expectation::Completes if status.success() => Ok(()),
-            // The status does not count: an unhandled rejection, which some tests are about, is an error of the native
-            // program.
+            // The exit status is ignored, because the native program treats an unhandled rejection as an error and some
+            // tests cause one on purpose.
             Expectation::Prints(word) if text.contains(word) && !text.contains("Test262 failed") => Ok(()),
             Expectation::Throws(name) if !status.success() && text.contains(name.as_str()) => Ok(()),
             _ => Err(format!("{status}: {}", text.lines().next().unwrap_or_default())),

@@ -13,18 +13,18 @@ use super::suite::{Suite, is_chosen};
 
 pub const PACKAGE: &str = "libquickjs-ng-sys-0.14.0";
 const KNOWN_FAILURES: &str = include_str!("quickjs.txt");
-/// Files that other tests import, and a benchmark.
+/// Files that are not tests: files that other tests import, and a benchmark.
 const NO_TESTS: &[&str] = &["assert.js", "empty.js", "microbench.js", "test_worker_module.js"];
 
-/// Imports that are removed, because the harness defines what the tests use of these modules.
+/// Imports that are removed, because the harness defines the functions of these modules that the tests use.
 const HARNESS_IMPORTS: &[&str] = &["/assert.js\"", "\"qjs:std\"", "\"qjs:os\""];
 
-/// Expected texts that differ here on purpose: dates are written as browsers write them in en-US.
+/// Expected texts that are replaced, because this engine writes dates as browsers write them in en-US.
 const REPLACED_TEXTS: &[(&str, &str)] = &[("04/07/2024, 0", "4/7/2024, "), ("04/07/2024, 1", "4/7/2024, 1")];
 
-/// Defines what the tests use of the program `qjs`. `gc` allocates until a ring of objects was collected, because there
-/// is no way to request a collection. `getStringKind` guesses from the length, because the engine's own answer is not
-/// available.
+/// Defines the functions of the program `qjs` that the tests use. `gc` allocates until a ring of objects was collected,
+/// because a script cannot request a collection. `getStringKind` guesses from the length, because a script cannot ask
+/// the engine.
 const SHELL: &str = "
     globalThis.print = (...values) => console.log(...values);
     globalThis.gc = () => {

@@ -1,4 +1,5 @@
-//! Runs cases in three ways on all processors, and compares the results with each other and with the known failures.
+//! Runs the cases of a conformance suite in three ways on all processors, and compares the results with each other and
+//! with the known failures.
 
 use std::collections::HashSet;
 use std::env;
@@ -12,16 +13,16 @@ use super::case_runner::{Case, CaseRunner, HarnessFiles, Verdict};
 use super::known_failures::KnownFailures;
 use super::native::Native;
 
-/// A case that takes longer is printed.
+/// The name of a case that takes longer than this is printed.
 const SLOW: Duration = Duration::from_secs(5);
 
-/// The verdicts about one case.
+/// The verdicts about one case, one for each way of running it.
 struct CaseResult {
-    /// In the guest, without interruption.
+    /// The verdict of a run in the guest without interruption.
     uninterrupted: Verdict,
-    /// In the guest, with the heap stored and loaded after every job.
+    /// The verdict of a run in the guest whose heap is stored and loaded after every job.
     stored: Verdict,
-    /// In the native build, if there is one.
+    /// The verdict of the native build, if it exists.
     native: Option<Verdict>,
 }
 
@@ -31,12 +32,12 @@ pub struct Suite<'a> {
     pub known_failures: &'a KnownFailures,
     /// Runs a case in the native build.
     pub run_natively: &'a (dyn Fn(&Native, usize, &Case) -> Verdict + Sync),
-    /// Whether the cases are all files of the suite. Known failures without a file are reported only then.
+    /// Whether the cases are all files of the suite. Only then a known failure without a file is reported.
     pub is_complete: bool,
 }
 
 impl Suite<'_> {
-    /// Fails if a difference is not listed, or if a listed failure does not happen.
+    /// Fails if a difference is not in the list of known failures, or if a known failure does not happen.
     pub fn check(&self, cases: &[Case]) {
         let results = self.run_all(cases);
         let mut problems = String::new();
@@ -124,7 +125,8 @@ impl Suite<'_> {
     }
 }
 
-/// Returns whether a file is to run: `ECMASCRIPT_ONLY` may hold a part of the names.
+/// Returns whether a file is run. If the variable `ECMASCRIPT_ONLY` is set, only files whose name contains its value
+/// are run.
 pub fn is_chosen(name: &str) -> bool {
     env::var("ECMASCRIPT_ONLY").map_or(true, |part| name.contains(&part))
 }

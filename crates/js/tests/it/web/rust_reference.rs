@@ -10,7 +10,7 @@ use sha2::Digest as _;
 
 use crate::support::Session;
 
-/// Generates bytes. Those that begin and end characters are frequent.
+/// Generates random bytes. Bytes that begin and end characters in an encoding are frequent.
 fn bytes() -> impl Strategy<Value = Vec<u8>> {
     let byte =
         prop_oneof![any::<u8>(), 0x80_u8..0xc0, 0xc0_u8..=0xff, 0x20_u8..0x7f, Just(0xed), Just(0xf0), Just(0xf4)];
@@ -24,7 +24,7 @@ fn check(code: &str, reference: impl Fn(&[u8]) -> Value) {
     let heap = session.head;
     let session = RefCell::new(session);
     let mut runner = TestRunner::new(Config { failure_persistence: None, cases: 4, ..Config::default() });
-    // A step for each list would take too long, so a case has a hundred lists.
+    // Each step tests a hundred lists, because one step for each list would take too long.
     let result = runner.run(&vec(bytes(), 100), |lists| {
         let mut session = session.borrow_mut();
         session.head = heap;

@@ -60,7 +60,7 @@ fn test_data(file: &str) -> Value {
     serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// Fails if a failure is not known, or if a known failure does not happen.
+/// Fails if a failure is not in the list of known failures, or if a known failure does not happen.
 fn check(failures: &Value, known: &[(&str, &str)], total: usize) {
     let failures: Vec<_> = failures.as_array().unwrap().iter().map(|failure| failure.as_str().unwrap()).collect();
     println!("{} of {total} pass", total - failures.len());

@@ -14,7 +14,7 @@ use crate::ecmascript::case_runner::{Case, CaseRunner, Expectation};
 use crate::ecmascript::suite::is_chosen;
 
 const KNOWN_FAILURES: &str = include_str!("wpt.txt");
-/// The beginnings of the names of files that are run.
+/// Files whose names begin with one of these texts are run.
 const FOLDERS: &[&str] = &[
     "url/",
     "encoding/",
@@ -28,7 +28,7 @@ const FOLDERS: &[&str] = &[
     "WebCryptoAPI/randomUUID",
 ];
 const OTHER_ENCODINGS: &str = "utf-8, utf-16 and windows-1252 are here, and no other encoding";
-/// Parts of names of files that are not run all the same, with the reason.
+/// Files whose names contain one of these texts are not run. Each text has its reason.
 const LEFT_OUT: &[(&str, &str)] = &[
     ("idlharness", "needs the descriptions of interfaces that are not here"),
     ("encoding/streams/", "no streams"),
@@ -41,7 +41,7 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("encoding/replacement-encodings", OTHER_ENCODINGS),
     ("scrolling", "needs a page"),
 ];
-/// Files that tests read by `fetch`: the name in the test, and the path in the suite.
+/// Files that tests read with `fetch`: the name in the test, and the path in the suite.
 const DATA_FILES: &[(&str, &str)] = &[
     ("resources/urltestdata.json", "url/resources/urltestdata.json"),
     ("resources/urltestdata-javascript-only.json", "url/resources/urltestdata-javascript-only.json"),
@@ -51,14 +51,14 @@ const DATA_FILES: &[(&str, &str)] = &[
     ("../../../fetch/data-urls/resources/base64.json", "fetch/data-urls/resources/base64.json"),
 ];
 
-/// Runs before the suite's harness: defines the parts of a page that it expects.
+/// A script that runs before the suite's harness. It defines the parts of a page that the harness expects.
 const BEFORE: &str = "
     globalThis.self = globalThis;
     globalThis.Blob = class Blob {}; globalThis.File = class File {};
     globalThis.location = {search: '', href: 'https://web-platform.test/', pathname: '/'};
     globalThis.GLOBAL = {isWindow: () => false, isWorker: () => false, isShadowRealm: () => false};
     0";
-/// Runs after the suite's harness: prints a report of each test.
+/// A script that runs after the suite's harness. It prints a report of each test.
 const AFTER: &str = "
     setup({explicit_done: true});
     globalThis.wholeSuite = new Promise((over) => add_completion_callback(over));
@@ -149,7 +149,8 @@ fn names(root: &Path) -> BTreeSet<String> {
         .collect()
 }
 
-/// Returns the case of a file: its scripts run before it, and its end waits for all tests.
+/// Returns the case of a test file. The scripts that the file includes run first, and the end of the case waits for all
+/// tests.
 fn case(root: &Path, name: &str) -> Case {
     let source = fs::read_to_string(root.join(name)).unwrap();
     let mut harness: Vec<String> =

@@ -1,5 +1,5 @@
-//! Turns an error of the S3 client into a problem that an operator can act on.
-//! Invariant: the decision is made by types and by S3's own codes, never by the words of a message.
+//! Converts an error of the S3 client to `ports::blobs::RemoteProblem`, which tells the operator what to change.
+//! Invariant: the conversion compares error types and S3's error codes. It never compares the words of a message.
 
 use std::error::Error as StdError;
 use std::time::Duration;
@@ -9,8 +9,8 @@ use ports::blobs::{Error, RemoteError, RemoteProblem};
 
 use super::http_client::{NoCredentials, S3Refusal};
 
-/// S3's codes that mean: these credentials do not allow this request.
-const DENIED: &[&str] = &[
+/// S3's error codes for a request that the credentials do not allow.
+const DENIAL_CODES: &[&str] = &[
     "AccessDenied",
     "AllAccessDisabled",
     "AccountProblem",
@@ -25,21 +25,22 @@ const DENIED: &[&str] = &[
     "AuthorizationHeaderMalformed",
 ];
 
-/// Returns the error of a request to `address` that the S3 client reported as `cause`.
+/// Returns the error for a request to `address` that failed in the S3 client with `cause`.
 pub fn from_client(address: String, cause: object_store::Error, timeout: Duration) -> Error {
     let problem = problem_of(&cause, timeout);
-    remote(address, problem, Some(Box::new(cause)))
+    remote_error(address, problem, Some(Box::new(cause)))
 }
 
-/// Returns the error of a request to `address`.
-pub fn remote(address: String, problem: RemoteProblem, cause: Option<ports::Cause>) -> Error {
-    // At level `debug`, because only the caller knows how serious the error is, and logs it.
+/// Returns the error for a request to `address` with this problem.
+pub fn remote_error(address: String, problem: RemoteProblem, cause: Option<ports::Cause>) -> Error {
+    // The level is `debug`, because the caller logs the error at the level that it deserves.
     tracing::debug!(place = %address, code = problem.code(), cause = cause.as_ref().map(tracing::field::display), "{problem}");
     Error::Remote(Box::new(RemoteError { address, problem, cause }))
 }
 
 fn problem_of(error: &object_store::Error, timeout: Duration) -> RemoteProblem {
-    // The S3 client wraps our own errors in several of its own, so the whole chain is searched.
+    // The S3 client wraps the errors of `http_client.rs` in several errors of its own, so the whole chain of causes is
+    // searched.
     let mut next: Option<&(dyn StdError + 'static)> = Some(error);
     let mut transport = None;
     while let Some(cause) = next {
@@ -57,7 +58,7 @@ fn problem_of(error: &object_store::Error, timeout: Duration) -> RemoteProblem {
         (_, Some(HttpErrorKind::Decode)) => RemoteProblem::Foreign,
         (_, Some(_)) => RemoteProblem::Unreachable,
         (object_store::Error::NotFound { .. }, None) => RemoteProblem::Refused("404".to_owned()),
-        // An answer arrived, but the client could not read it as S3.
+        // An answer arrived, but the S3 client could not parse it, so the server does not speak S3.
         (_, None) => RemoteProblem::Foreign,
     }
 }
@@ -66,7 +67,7 @@ fn problem_of_refusal(refusal: &S3Refusal) -> RemoteProblem {
     let status_and_code = refusal.to_string().trim_end().to_owned();
     match (refusal.status, refusal.code.as_str()) {
         (_, "NoSuchBucket" | "InvalidBucketName") => RemoteProblem::NoBucket,
-        (_, code) if DENIED.contains(&code) => RemoteProblem::Denied(code.to_owned()),
+        (_, code) if DENIAL_CODES.contains(&code) => RemoteProblem::Denied(code.to_owned()),
         (401 | 403, _) => RemoteProblem::Denied(status_and_code),
         (408 | 429 | 500.., _) => RemoteProblem::Failing(status_and_code),
         _ => RemoteProblem::Refused(status_and_code),

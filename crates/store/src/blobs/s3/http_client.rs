@@ -1,9 +1,10 @@
-//! The HTTP clients under the S3 client: one for the storage, one for sources of credentials.
+//! The HTTP clients that the S3 client uses: one for requests to the storage, one for requests to sources of
+//! credentials.
 //!
 //! Invariants:
 //! - Certificates are verified and redirects are not followed.
-//! - A refusal is a typed error with S3's own code. Nothing else of the answer is repeated, because an answer may echo the
-//!   credentials that were sent.
+//! - A refusal of the storage becomes a typed error with S3's error code. No other part of the answer is in the error,
+//!   because an answer may echo the credentials that were sent.
 
 use std::error::Error;
 use std::time::Duration;
@@ -20,51 +21,54 @@ use super::options::{Options, SettingsError};
 
 const USER_AGENT: &str = concat!("tokamak/", env!("CARGO_PKG_VERSION"));
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Short, because the address of the metadata service does not answer on a machine without a role.
+/// The connect timeout for sources of credentials. It is short, because the metadata service does not answer on a
+/// machine without a role.
 const METADATA_CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
-/// Shorter than the idle time of common load balancers, so that a request seldom meets a connection that is being closed.
+/// An idle connection is closed after this time. It is shorter than the idle time of common load balancers, so that a
+/// request seldom uses a connection that the load balancer is closing.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
-/// The part of a refusal's body that is read. Those of S3 have a few hundred bytes.
+/// The largest part of a refusal's body that is read. A refusal of S3 has a few hundred bytes.
 const MAX_REFUSAL_BYTES: usize = 64 * 1024;
 
-/// The storage answered with an error.
+/// The error of a request that the storage refused.
 #[derive(Debug, thiserror::Error)]
 #[error("{status} {code}")]
 pub struct S3Refusal {
     pub status: u16,
-    /// S3's own code, such as `NoSuchBucket`. It is empty if the answer has none.
+    /// S3's error code, such as `NoSuchBucket`. It is empty if the answer has no code.
     pub code: String,
 }
 
-/// The source of credentials, such as the metadata service of a machine, gave none.
+/// The error of a source of credentials, such as the metadata service of a machine, that returned no credentials.
 #[derive(Debug, thiserror::Error)]
-#[error("no credentials from {host}")]
+#[error("the credential source at {host} returned no credentials; check the role of this machine")]
 pub struct NoCredentials {
     host: String,
     #[source]
     cause: Option<HttpError>,
 }
 
-/// The two clients. The S3 client sends every request through this type.
+/// The two HTTP clients. The S3 client sends every request through this type.
 #[derive(Debug, Clone)]
 pub struct S3HttpClients {
-    /// For requests to `storage_host`.
+    /// The client for requests to `storage_host`.
     storage: Client,
-    /// For requests to all other hosts: the S3 client sends those to sources of credentials only.
+    /// The client for requests to other hosts. The S3 client sends such requests to sources of credentials only.
     credentials: Client,
     storage_host: String,
 }
 
 impl S3HttpClients {
-    /// Makes the clients for the storage at `storage_host`.
+    /// Creates the clients for the storage at `storage_host`.
     pub fn new(options: &Options, storage_host: String) -> Result<Self, SettingsError> {
-        // An error means that the process has a provider already, which serves as well.
+        // An error means that the process already has a TLS provider, which is then used.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut storage = client_builder(options.timeout).connect_timeout(CONNECT_TIMEOUT);
         if options.is_local() {
             storage = storage.no_proxy();
         }
-        // Without a proxy: the metadata service is on this machine or next to it, and a proxy must not see credentials.
+        // Requests for credentials use no proxy: the metadata service is on this machine or in its network, and a proxy
+        // must not see credentials.
         let credentials = client_builder(options.timeout).connect_timeout(METADATA_CONNECT_TIMEOUT).no_proxy();
         Ok(Self { storage: build(storage)?, credentials: build(credentials)?, storage_host })
     }
@@ -95,12 +99,12 @@ fn client_builder(timeout: Duration) -> ClientBuilder {
         .user_agent(USER_AGENT)
         .timeout(timeout)
         .pool_idle_timeout(IDLE_TIMEOUT)
-        // A redirect would send a signed request to a host that the settings do not name.
+        // Redirects are not followed, because they would send a signed request to a host that is not in the settings.
         .redirect(redirect::Policy::none())
         .referer(false)
-        // Only the S3 client retries. Two layers of retries would multiply.
+        // Only the S3 client retries. With two layers of retries the numbers of attempts would multiply.
         .retry(retry::never())
-        // An object is the bytes that were put: a decoder would change them.
+        // Decoders are switched off, because they would change the bytes of an object.
         .no_gzip()
         .no_brotli()
         .no_deflate()
@@ -109,36 +113,41 @@ fn client_builder(timeout: Duration) -> ClientBuilder {
 
 fn build(builder: ClientBuilder) -> Result<Client, SettingsError> {
     builder.build().map_err(|cause| {
-        tracing::error!(cause = &cause as &dyn Error, "the S3 client cannot be made; are there root certificates?");
+        tracing::error!(
+            cause = &cause as &dyn Error,
+            "the HTTP client for S3 cannot be created; check that root certificates are installed"
+        );
         SettingsError::Client
     })
 }
 
 fn no_credentials(host: &str, cause: Option<HttpError>) -> HttpError {
-    // An error of the kind `Unknown` is not retried: asking again does not give this machine a role.
+    // The S3 client does not retry an error of the kind `Unknown`. A retry would not help, because this machine has no
+    // role.
     HttpError::new(HttpErrorKind::Unknown, NoCredentials { host: host.to_owned(), cause })
 }
 
-/// Returns the answer of a missing object unchanged. Any other answer becomes an error with S3's code.
+/// Returns the answer 404 of a missing object unchanged. Any other error answer becomes an error with S3's code.
 async fn missing_or_refusal(answer: HttpResponse) -> Result<HttpResponse, HttpError> {
     let (parts, body) = answer.into_parts();
     let status = parts.status;
     let text = read_beginning(body).await;
     let code = code_of(&text);
-    // The code is compared, because a missing bucket answers 404 as well and is an error. A HEAD has no body and no code.
+    // The code is compared too, because the answer for a missing bucket is also 404 and must be an error. The answer to
+    // a HEAD request has no body and so no code.
     if status == http::StatusCode::NOT_FOUND && matches!(code.as_str(), "" | "NoSuchKey") {
         return Ok(HttpResponse::from_parts(parts, HttpResponseBody::from(text)));
     }
-    // An upload that was changed on its way, or that was too slow, may arrive intact the next time.
+    // These codes mean that an upload was damaged on its way or was too slow. The next attempt may succeed.
     let in_transit = ["BadDigest", "InvalidDigest", "XAmzContentSHA256Mismatch", "IncompleteBody", "RequestTimeout"];
     let is_temporary =
         status.is_server_error() || matches!(status.as_u16(), 408 | 429) || in_transit.contains(&code.as_str());
-    // The S3 client retries errors of the kind `Request`, and no error of the kind `Unknown`.
+    // The S3 client retries errors of the kind `Request`, and does not retry errors of the kind `Unknown`.
     let kind = if is_temporary { HttpErrorKind::Request } else { HttpErrorKind::Unknown };
     Err(HttpError::new(kind, S3Refusal { status: status.as_u16(), code }))
 }
 
-/// Reads at most `MAX_REFUSAL_BYTES`. A body that breaks off is taken as far as it came.
+/// Reads at most `MAX_REFUSAL_BYTES` of a body. If the body breaks off, the bytes before the break are returned.
 async fn read_beginning(body: HttpResponseBody) -> Vec<u8> {
     let mut text = Vec::new();
     let mut chunks = body.bytes_stream();
@@ -151,8 +160,8 @@ async fn read_beginning(body: HttpResponseBody) -> Vec<u8> {
     text
 }
 
-/// Returns the text of the first element `Code`, or an empty text if that cannot be a code. Other texts are not passed on,
-/// since they may hold what was sent.
+/// Returns the text of the first XML element `Code`, or an empty text if it is not made of letters and digits. Another
+/// text could contain the credentials that were sent.
 fn code_of(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     let code = text.split_once("<Code>").and_then(|(_, rest)| rest.split_once("</Code>")).map(|(code, _)| code.trim());

@@ -1,13 +1,13 @@
-//! Blobs as objects of an S3 storage: `PREFIX/DIGEST`.
+//! The type `S3Blobs`: each blob is the object `PREFIX/DIGEST` in an S3 storage.
 //!
-//! A `put` uploads the bytes with their SHA-256, waits for removals of the same blob, and reads the whole object back. The
-//! read is the proof that the blob is kept: some storage answers 200 and keeps nothing, or keeps other bytes, and its sizes
-//! and checksums prove nothing then. A row must not name such a blob.
+//! A `put` uploads the bytes with their SHA-256, waits for removals of the same blob, and reads the whole object back.
+//! Only the read proves that the storage has the blob: some S3-compatible storages answer 200 and store nothing or
+//! other bytes. A row must not name a blob that is not stored.
 //!
 //! Invariants:
-//! - `put` returns only after the object was read back and has the bytes that were put.
-//! - Bytes leave `get` only after their digest was verified.
-//! - Only objects under the prefix whose name is a digest are listed or deleted as blobs.
+//! - `put` returns `Ok` only after the object was read back and its bytes equal the uploaded bytes.
+//! - `get` returns bytes only after their digest was verified.
+//! - Only objects under the prefix whose name is a digest are blobs. Other objects are neither listed nor deleted.
 
 mod errors;
 mod http_client;
@@ -33,33 +33,34 @@ pub use options::{Credentials, Location, Options, SettingsError};
 use super::BlobRead;
 use http_client::S3HttpClients;
 
-/// Uploads of one `put`, and reads of one `get`: bytes that were damaged on the way may arrive intact the next time.
-const ATTEMPTS: usize = 3;
-/// A larger object is not a blob of this server, and a read would hold it in memory.
+/// The largest number of uploads in one `put` and of reads in one `get`. Bytes that were damaged on the way may arrive
+/// intact at the next attempt.
+const MAX_ATTEMPTS: usize = 3;
+/// A larger object is not a blob of this server. The object is not read, because its bytes would be in memory.
 const MAX_BLOB_BYTES: u64 = 4 << 30;
-/// The largest number of objects in one answer to a list, by S3's rules.
+/// The largest number of objects in one answer to a list request, as S3 defines it.
 const MAX_LIST_OBJECTS: usize = 1_000;
 
 /// Blobs in an S3 storage.
 pub struct S3Blobs {
     client: AmazonS3,
     location: Location,
-    /// The time for one request with all of its retries.
+    /// The time limit of one request, including its retries.
     timeout: Duration,
-    /// The name of the database that names these blobs.
+    /// The name of the database whose rows refer to these blobs.
     owner: String,
-    /// Set after the prefix was found to belong to `owner`. Only writes and deletions need that.
+    /// Set after the check that the prefix belongs to `owner`. Only `put` and `delete` need the check.
     owner_checked: OnceCell<()>,
 }
 
-/// One answer to a list.
+/// One answer to a list request.
 struct ListPage {
     objects: Vec<ObjectMeta>,
-    /// Continues the list. `None` means that the list has ended.
+    /// The token that continues the list. `None` means that the list has ended.
     next_token: Option<String>,
 }
 
-// Written by hand, because the client's own `Debug` could show credentials.
+// `Debug` is written by hand, because the `Debug` of the client could show credentials.
 impl fmt::Debug for S3Blobs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "S3Blobs({})", self.location)
@@ -67,7 +68,7 @@ impl fmt::Debug for S3Blobs {
 }
 
 impl S3Blobs {
-    /// Makes the client. No request is sent, so an unreachable storage is noticed by the first call.
+    /// Creates the client and sends no request. An unreachable storage is an error of the first call.
     pub fn new(options: &Options) -> Result<Self, SettingsError> {
         let endpoint = options.endpoint_url()?;
         let bucket_in_host = options.bucket_in_host();
@@ -90,9 +91,9 @@ impl S3Blobs {
             .with_bucket_name(bucket)
             .with_region(&options.region)
             .with_virtual_hosted_style_request(bucket_in_host)
-            .with_allow_http(true) // `Options::endpoint_url` has checked it.
+            .with_allow_http(true) // `Options::endpoint_url` has refused HTTP where it is not allowed.
             .with_checksum_algorithm(Checksum::SHA256)
-            // One DELETE for each object: not every storage has the bulk request.
+            // Each object is deleted by its own request, because not every storage supports the bulk request.
             .with_disable_bulk_delete(true)
             .with_retry(retry)
             .with_client_options(ClientOptions::new())
@@ -116,7 +117,7 @@ impl S3Blobs {
             }
         };
         let client = builder.build().map_err(|cause| {
-            tracing::error!(%cause, "the S3 client cannot be made");
+            tracing::error!(%cause, "the S3 client cannot be created from the settings in [blobs]");
             SettingsError::Client
         })?;
         Ok(Self {
@@ -128,7 +129,7 @@ impl S3Blobs {
         })
     }
 
-    /// Returns where the blobs are.
+    /// Returns the bucket and prefix of the blobs.
     pub fn location(&self) -> &Location {
         &self.location
     }
@@ -137,7 +138,7 @@ impl S3Blobs {
         Path::from(self.location.key(name))
     }
 
-    /// Waits for one request about the object `name`. Returns `None` if there is no such object.
+    /// Waits for a request about the object `name`. Returns `None` if the object does not exist.
     async fn request<T>(
         &self,
         name: &str,
@@ -151,14 +152,14 @@ impl S3Blobs {
         }
     }
 
-    /// Returns an error that names the object `name`.
+    /// Returns an error that contains the address of the object `name`.
     fn error(&self, name: &str, problem: RemoteProblem) -> Error {
-        errors::remote(self.location.address_of(name), problem, None)
+        errors::remote_error(self.location.address_of(name), problem, None)
     }
 
     async fn upload(&self, name: &str, bytes: PutPayload) -> Result<(), Error> {
         let answer = self.request(name, self.client.put(&self.key(name), bytes)).await?;
-        // Of the things that an upload needs, only the bucket can be missing.
+        // `None` means that the bucket does not exist, because an upload needs no other existing object.
         answer.map(|_| ()).ok_or_else(|| self.error(name, RemoteProblem::NoBucket))
     }
 
@@ -179,7 +180,8 @@ impl S3Blobs {
         self.request(name, self.client.head(&self.key(name))).await
     }
 
-    /// Lists objects directly under `folder`, after the key `after`. `page_token` continues an earlier page.
+    /// Lists the objects directly under `folder` whose key is after `after`. `page_token` continues the list after an
+    /// earlier page.
     async fn list_page(
         &self,
         folder: &str,
@@ -197,12 +199,12 @@ impl S3Blobs {
         };
         let prefix = Some(folder).filter(|folder| !folder.is_empty());
         let answer = self.request("", self.client.list_paginated(prefix, options)).await?;
-        // A list of an existing bucket has an answer, even if nothing is in it.
+        // Only a missing bucket has no answer. The list of an empty bucket is an empty answer.
         let answer = answer.ok_or_else(|| self.error("", RemoteProblem::NoBucket))?;
         Ok(ListPage { objects: answer.result.objects, next_token: answer.page_token })
     }
 
-    /// Returns the digest that names the object. Other objects are not blobs, and are neither listed nor deleted.
+    /// Returns the digest in the name of the object, or `None` if the object is not a blob.
     fn digest_of(&self, object: &ObjectMeta) -> Option<Digest> {
         let folder = self.location.folder();
         Digest::parse(object.location.as_ref().strip_prefix(folder.as_str())?).ok()
@@ -217,21 +219,21 @@ impl Blobs for S3Blobs {
         let name = digest.to_string();
         let payload = PutPayload::from(bytes.to_vec());
         let mut attempt = 0;
-        while attempt < ATTEMPTS {
+        while attempt < MAX_ATTEMPTS {
             self.upload(&name, payload.clone()).await?;
             if removal::wait_for_removals(self, &digest).await? {
-                // A removal may have deleted the object after the upload. It has ended, so the next upload stays. This is
-                // no fault of the storage and does not count as an attempt.
+                // A removal may have deleted the object after the upload. The removal has ended, so the object is
+                // uploaded again. The storage made no mistake, so this does not count as an attempt.
                 continue;
             }
             attempt += 1;
             match self.read(&digest).await? {
                 BlobRead::Intact(_) => return Ok(digest),
                 BlobRead::Damaged => {
-                    tracing::error!(%digest, attempt, "{} keeps other bytes than were put", self.location);
+                    tracing::error!(%digest, attempt, "{} stored other bytes than were uploaded", self.location);
                 }
                 BlobRead::Missing => {
-                    tracing::error!(%digest, attempt, "{} confirmed an upload and does not have it", self.location);
+                    tracing::error!(%digest, attempt, "{} confirmed an upload but does not have the object", self.location);
                 }
             }
         }
@@ -239,13 +241,16 @@ impl Blobs for S3Blobs {
     }
 
     async fn get(&self, digest: &Digest) -> Result<Vec<u8>, Error> {
-        for attempt in 1..=ATTEMPTS {
+        for attempt in 1..=MAX_ATTEMPTS {
             match self.read(digest).await? {
                 BlobRead::Intact(bytes) => return Ok(bytes),
                 BlobRead::Missing => return Err(Error::Missing(*digest)),
                 BlobRead::Damaged => {
                     let address = self.location.address_of(&digest.to_string());
-                    tracing::error!(attempt, "the bytes of {address} do not have the digest of its name");
+                    tracing::error!(
+                        attempt,
+                        "the object {address} is damaged: the digest of its bytes differs from its name"
+                    );
                 }
             }
         }
@@ -258,12 +263,14 @@ impl Blobs for S3Blobs {
         let after_key = after.map(|digest| self.location.key(&digest.to_string()));
         let mut page_token = None;
         let mut blobs = Vec::new();
-        // A page may hold foreign objects only. An empty result would tell the caller that the list has ended.
+        // A page may contain no blobs. The next page is then read, because an empty result would tell the caller that
+        // the list has ended.
         while blobs.is_empty() && limit > 0 {
             let page = self.list_page(&folder, after_key.clone(), page_token.take(), limit).await?;
             blobs.extend(page.objects.iter().filter_map(|object| {
                 let digest = self.digest_of(object)?;
-                // Not every storage understands the parameter that starts a list after a key.
+                // Earlier digests are filtered out, because not every storage supports the parameter that starts a list
+                // after a key.
                 let is_later = after.is_none_or(|after| digest.to_string() > after.to_string());
                 is_later.then(|| StoredBlob { digest, bytes: object.size, idle: idle_time(object, now) })
             }));
@@ -272,7 +279,7 @@ impl Blobs for S3Blobs {
                 break;
             }
         }
-        // The port promises this order, whatever the order of the storage's answer.
+        // The port `ports::Blobs` promises the order of digests, and a storage may answer in another order.
         blobs.sort_by_key(|blob| blob.digest.to_string());
         blobs.truncate(limit);
         Ok(blobs)
@@ -284,8 +291,8 @@ impl Blobs for S3Blobs {
     }
 }
 
-/// Returns the time since the object was put, by this machine's clock. That is exact enough to choose candidates for a
-/// removal, which compares the storage's own dates.
+/// Returns the time since the object was put, by this machine's clock. This is exact enough to select objects for a
+/// removal, because a removal compares the dates of the storage.
 fn idle_time(object: &ObjectMeta, now: SystemTime) -> Duration {
     let put =
         SystemTime::UNIX_EPOCH + Duration::from_millis(object.last_modified.timestamp_millis().try_into().unwrap_or(0));

@@ -1,6 +1,6 @@
-//! The options of an S3 storage: location, endpoint, credentials and timeouts.
-//! Invariant: options that cannot work are refused here, with a message that says what to write instead. A secret is in no
-//! message and in no `Debug`.
+//! The type `Options` of an S3 storage: location, endpoint, credentials and timeouts.
+//! Invariant: invalid options are refused with a message that contains the form to write instead. No message and no
+//! `Debug` contains a secret.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,11 +8,11 @@ use std::time::Duration;
 use base::Secret;
 use url::{Host, Url};
 
-/// `s3://bucket/prefix`: the blobs are the objects `prefix/DIGEST`.
+/// The bucket and prefix of the blobs, written as `s3://bucket/prefix`. Each blob is the object `prefix/DIGEST`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Location {
     pub bucket: String,
-    /// It has no slash at either end, and is empty for the bucket itself.
+    /// The beginning of every key, without a slash at either end. It is empty if the blobs are directly in the bucket.
     pub prefix: String,
 }
 
@@ -20,51 +20,52 @@ pub struct Location {
 #[derive(Debug, Clone)]
 pub struct Options {
     pub location: Location,
-    /// The name of the database that names these blobs. A prefix belongs to one database (`owner.rs`).
+    /// The name of the database whose rows refer to these blobs. A prefix belongs to one database (`owner.rs`).
     pub owner: String,
-    /// The URL of an S3-compatible storage. `None` means Amazon's own.
+    /// The URL of an S3-compatible storage. `None` means Amazon S3.
     pub endpoint: Option<String>,
     pub region: String,
-    /// Whether plain HTTP to another machine is allowed. To this machine it is always allowed.
+    /// Whether plain HTTP to another machine is allowed. Plain HTTP to this machine is always allowed.
     pub allow_http: bool,
-    /// Whether the bucket is in the path of the URL and not in the host name. `None` puts it in the path if there is an
-    /// endpoint, or if the bucket's name has a dot: certificates for `*.s3.amazonaws.com` do not cover such a name.
+    /// Whether the bucket's name is in the path of the URL and not in the host name. `None` puts the name in the path
+    /// if `endpoint` is set or if the name has a dot, because certificates for `*.s3.amazonaws.com` do not cover a name
+    /// with a dot.
     pub path_style: Option<bool>,
     pub credentials: Credentials,
-    /// The time for one request with all of its retries.
+    /// The time limit of one request, including its retries.
     pub timeout: Duration,
-    /// How often a failed request is sent again.
+    /// The number of times that a failed request is sent again.
     pub retries: usize,
 }
 
-/// Where the credentials come from.
+/// The source of the credentials.
 #[derive(Debug, Clone)]
 pub enum Credentials {
-    /// An access key.
+    /// An access key with its secret, and a session token for temporary keys.
     Keys { id: String, secret: Secret, token: Option<Secret> },
-    /// The role of this machine, container or pod, described by AWS's environment variables with names in lower case. An empty
-    /// list means the role of the machine.
+    /// The role of this machine, container or pod. The pairs are AWS's environment variables with names in lower case.
+    /// An empty list means the role of the machine.
     Role(Vec<(String, String)>),
 }
 
-/// Why the options cannot work. The operator can act.
+/// The reason for which the options are invalid. The operator must change a setting.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
-    #[error("`{0}` is not where blobs can be kept; write s3://BUCKET, s3://BUCKET/PREFIX, or a folder")]
+    #[error("`{0}` is not a place for blobs; write s3://BUCKET, s3://BUCKET/PREFIX, or the path of a folder")]
     Location(String),
-    #[error("`{0}` cannot be a bucket: its name has 3 to 63 lower-case letters, digits, dots and hyphens")]
+    #[error("`{0}` is not the name of an S3 bucket; write 3 to 63 lower-case letters, digits, dots and hyphens")]
     Bucket(String),
     #[error(
-        "`{0}` cannot be a prefix: it has at most 512 printable characters, and no part of it is empty, `.` or `..`"
+        "`{0}` is not a prefix of S3 objects; write at most 512 printable characters, without an empty part, `.` or `..`"
     )]
     Prefix(String),
-    #[error("`{0}` is not an endpoint; write http://HOST:PORT or https://HOST:PORT")]
+    #[error("`{0}` is not an S3 endpoint; write http://HOST:PORT or https://HOST:PORT")]
     Endpoint(String),
     #[error(
-        "the endpoint {0} is plain HTTP to another machine, which lets everyone on the way read and change blobs; take https, or set `allow_http = true` in [blobs]"
+        "the S3 endpoint {0} uses plain HTTP to another machine, so others on the network could read and change blobs; write https, or set `allow_http = true` in [blobs]"
     )]
     PlainHttp(String),
-    #[error("the S3 client cannot be made; the log says why")]
+    #[error("the S3 client cannot be created; the log says why")]
     Client,
 }
 
@@ -78,7 +79,8 @@ impl Location {
             return Err(SettingsError::Bucket(shown(bucket)));
         }
         let prefix = prefix.strip_suffix('/').unwrap_or(prefix);
-        // A URL parser would resolve `.` and `..`, and end the path at `?` and `#`: the objects would be elsewhere.
+        // A URL parser resolves `.` and `..`, and ends the path at `?` and `#`. Such a prefix would lead to other
+        // objects, so it is refused.
         let is_segment = |segment: &str| !matches!(segment, "" | "." | "..");
         let is_printable = prefix.chars().all(|c| c.is_ascii_graphic() && !matches!(c, '?' | '#' | '\\'));
         if !prefix.is_empty() && (prefix.len() > 512 || !is_printable || !prefix.split('/').all(is_segment)) {
@@ -92,12 +94,12 @@ impl Location {
         if self.prefix.is_empty() { name.to_owned() } else { format!("{}/{name}", self.prefix) }
     }
 
-    /// Returns the beginning of every key: the prefix with a slash, or nothing.
+    /// Returns the beginning of every key: the prefix with a slash, or an empty text.
     pub fn folder(&self) -> String {
         self.key("")
     }
 
-    /// Returns the address of the object `name`, as an operator writes it.
+    /// Returns the address `s3://BUCKET/KEY` of the object `name`, for messages.
     pub fn address_of(&self, name: &str) -> String {
         format!("s3://{}/{}", self.bucket, self.key(name))
     }
@@ -116,13 +118,14 @@ impl Options {
         !self.path_style.unwrap_or(self.endpoint.is_some() || self.location.bucket.contains('.'))
     }
 
-    /// Returns the checked endpoint, with the bucket in its host name if it belongs there. `None` means Amazon's own.
+    /// Returns the checked endpoint, with the bucket in its host name unless the bucket is in the path. `None` means
+    /// Amazon S3.
     pub(super) fn endpoint_url(&self) -> Result<Option<Url>, SettingsError> {
         let Some(text) = &self.endpoint else { return Ok(None) };
         let not_an_endpoint = || SettingsError::Endpoint(shown(text));
         let mut url = Url::parse(text).map_err(|_| not_an_endpoint())?;
         let host = url.host().ok_or_else(not_an_endpoint)?.to_owned();
-        // A password in a URL would be in every log.
+        // A URL with a user or password is refused, because the password would appear in logs.
         let is_bare =
             url.username().is_empty() && url.password().is_none() && url.query().is_none() && url.path() == "/";
         if !matches!(url.scheme(), "http" | "https") || !is_bare {
@@ -138,7 +141,7 @@ impl Options {
         Ok(Some(url))
     }
 
-    /// Returns whether the storage is on this machine. Requests to it go through no proxy.
+    /// Returns whether the storage is on this machine. Requests to a local storage use no proxy.
     pub(super) fn is_local(&self) -> bool {
         let url = self.endpoint.as_ref().and_then(|text| Url::parse(text).ok());
         url.is_some_and(|url| url.host().is_some_and(|host| is_loopback(&host.to_owned())))
@@ -153,7 +156,7 @@ fn is_loopback(host: &Host<String>) -> bool {
     }
 }
 
-/// Returns the text in a form that is safe in a message.
+/// Returns at most 200 printable characters of the text, for a message.
 fn shown(text: &str) -> String {
     base::printable(text, 200)
 }

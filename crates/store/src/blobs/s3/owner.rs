@@ -1,20 +1,21 @@
-//! The object `PREFIX/owner`, which reserves a prefix for one database.
+//! The owner object `PREFIX/owner`, which reserves a prefix for one database. The object contains the name of the
+//! database.
 //!
-//! Collection deletes the blobs that its database does not name. Without this object, a second database on the same prefix
-//! would lose its blobs after a day, and no error would say so. The object holds the name of the first database.
-//! Invariant: nothing is written or deleted under a prefix whose owner is another database.
+//! Collection deletes the blobs that no row of its database names. Without the owner object, two databases on the same
+//! prefix would delete each other's blobs after a day, without any error.
+//! Invariant: no blob is written or deleted under a prefix whose owner is another database.
 
 use object_store::{ObjectStoreExt, PutPayload};
 use ports::blobs::{Error, RemoteProblem};
 
 use super::S3Blobs;
 
-const NAME: &str = "owner";
-/// A longer object does not hold a name of a database.
-const MAX_BYTES: u64 = 1_024;
+const OWNER_OBJECT_NAME: &str = "owner";
+/// The largest size of an owner object. A larger object was not written by this program.
+const MAX_OWNER_BYTES: u64 = 1_024;
 
-/// Checks that the prefix belongs to this database, and claims a prefix without an owner. The check is made once for each
-/// handle.
+/// Checks that the prefix belongs to this database, and claims a prefix that has no owner. The check is made once for
+/// each `S3Blobs` value.
 pub async fn check(blobs: &S3Blobs) -> Result<(), Error> {
     blobs.owner_checked.get_or_try_init(|| claim(blobs)).await.copied()
 }
@@ -23,24 +24,24 @@ async fn claim(blobs: &S3Blobs) -> Result<(), Error> {
     if let Some(owner) = read(blobs).await? {
         return compare(blobs, &owner);
     }
-    blobs.upload(NAME, PutPayload::from(blobs.owner.clone().into_bytes())).await?;
-    // Another database may have claimed the prefix at the same moment. The last upload wins, and the other one reads a
-    // foreign name here.
+    blobs.upload(OWNER_OBJECT_NAME, PutPayload::from(blobs.owner.clone().into_bytes())).await?;
+    // Another database may have claimed the prefix at the same moment. The object is read back: the name of the last
+    // upload is the owner, and the other database gets an error.
     match read(blobs).await? {
         Some(owner) => compare(blobs, &owner),
-        None => Err(blobs.error(NAME, RemoteProblem::NotKept)),
+        None => Err(blobs.error(OWNER_OBJECT_NAME, RemoteProblem::NotKept)),
     }
 }
 
 fn compare(blobs: &S3Blobs, owner: &[u8]) -> Result<(), Error> {
-    if owner == blobs.owner.as_bytes() { Ok(()) } else { Err(blobs.error(NAME, RemoteProblem::Taken)) }
+    if owner == blobs.owner.as_bytes() { Ok(()) } else { Err(blobs.error(OWNER_OBJECT_NAME, RemoteProblem::Taken)) }
 }
 
 async fn read(blobs: &S3Blobs) -> Result<Option<Vec<u8>>, Error> {
     let request = async {
-        let answer = blobs.client.get(&blobs.key(NAME)).await?;
-        // An empty name is no database's, so the comparison fails.
-        if answer.meta.size > MAX_BYTES { Ok(Vec::new()) } else { answer.bytes().await.map(Vec::from) }
+        let answer = blobs.client.get(&blobs.key(OWNER_OBJECT_NAME)).await?;
+        // An object that is too large counts as an empty name, which equals no database's name.
+        if answer.meta.size > MAX_OWNER_BYTES { Ok(Vec::new()) } else { answer.bytes().await.map(Vec::from) }
     };
-    blobs.request(NAME, request).await
+    blobs.request(OWNER_OBJECT_NAME, request).await
 }

@@ -1,4 +1,4 @@
-//! Copies of blobs in a local folder: when they are made, verified, replaced, bounded and shared.
+//! Tests of `CachedBlobs`: local copies of blobs are made, verified, replaced, bounded and shared between processes.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -107,7 +107,7 @@ async fn copies_stay_within_their_bound_and_the_least_recently_read_are_deleted_
 async fn several_caches_may_share_a_folder() {
     let storage = Storage::start().await;
     let folder = tempfile::tempdir().unwrap();
-    // The bound is so low that each cache deletes copies that another one reads.
+    // The size limit is so low that each cache deletes copies that another cache reads.
     let tasks: Vec<_> = (0..4u8)
         .map(|_| {
             let blobs = open(&storage, folder.path(), 60_000);

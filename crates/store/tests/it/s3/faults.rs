@@ -1,6 +1,7 @@
-//! S3 storage that is slow, unreachable or failing, that breaks off answers, loses bytes, or refuses the credentials.
-//! Invariant: a single wrong answer is retried where that can help, a lasting fault is an error with an address and a problem,
-//! and the same handle works when the fault is gone.
+//! Tests with an S3 storage that is slow, unreachable or failing, breaks off answers, loses bytes, or refuses the
+//! credentials.
+//! Invariant: a single wrong answer is retried where a retry can help. A lasting fault is an error with an address and
+//! a problem. The same `S3Blobs` value works again when the fault is gone.
 
 use std::time::{Duration, Instant};
 

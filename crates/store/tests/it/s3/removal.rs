@@ -1,4 +1,5 @@
-//! Deletions of a blob in S3 at the same moment as a `put` of it, and markers that killed processes left.
+//! Tests of removals of S3 blobs: a removal concurrent with a `put` of the same blob, and markers that killed processes
+//! left.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use super::server::{Fault, Storage};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
-/// Sets the date of an object back.
+/// Sets the date of an object to `age` before now.
 fn make_old(storage: &Storage, key: &str, age: Duration) {
     let file = File::options().write(true).open(storage.path(key)).unwrap();
     file.set_modified(SystemTime::now() - age).unwrap();
@@ -83,7 +84,8 @@ async fn a_storage_that_does_not_keep_the_marker_deletes_nothing() {
     assert_eq!(blobs.get(&digest).await.unwrap(), b"x");
 }
 
-/// Runs a removal and a put in many orders. When the put has returned, the blob exists in each of them.
+/// Runs a removal and a `put` of the same blob in many orders. In each order the blob exists after the `put` has
+/// returned.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_put_wins_over_a_concurrent_removal() {
     let storage = Arc::new(Storage::start().await);

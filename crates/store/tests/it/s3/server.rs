@@ -32,28 +32,28 @@ type Body = UnsyncBoxBody<Bytes, std::io::Error>;
 /// A fault of one request.
 #[derive(Debug, Clone)]
 pub enum Fault {
-    /// Waits before the request is handled.
+    /// The server waits for this time before it handles the request.
     Slow(Duration),
-    /// Answers with this status and S3's code, without doing anything.
+    /// The server answers with this status and S3 error code, and does not perform the request.
     Refuse(u16, &'static str),
-    /// Closes the connection instead of answering.
+    /// The server closes the connection instead of answering.
     Reset,
-    /// Sends half of the body and closes the connection.
+    /// The server sends half of the body and closes the connection.
     Truncate,
-    /// Sends the body with one bit changed.
+    /// The server sends the body with one bit changed.
     Flip,
-    /// Answers an upload with 200 and keeps nothing.
+    /// The server answers an upload with 200 and stores no object.
     Swallow,
-    /// Answers an upload with 200 and keeps other bytes of the same length.
+    /// The server answers an upload with 200 and stores other bytes of the same length.
     KeepOther,
-    /// Answers with a page that is not S3.
+    /// The server answers with a web page that is not an answer of S3.
     Foreign,
 }
 
 /// The injected faults and the counts of requests, by kind of request (PUT, GET, HEAD, DELETE, LIST).
 #[derive(Default)]
 struct Control {
-    /// Each fault with the number of requests that it is still for.
+    /// The fault for each kind of request, with the number of requests that still get it.
     faults: HashMap<&'static str, (Fault, usize)>,
     request_counts: HashMap<&'static str, usize>,
 }
@@ -87,7 +87,7 @@ impl Storage {
         let control = self.control.clone();
         let root = self.root.path().to_owned();
         let task = tokio::spawn(async move {
-            // The set is dropped with the task, which closes every connection.
+            // When the task is dropped, this set is dropped too, which closes every connection.
             let mut connections = JoinSet::new();
             loop {
                 let (socket, _) = listener.accept().await.unwrap();
@@ -183,13 +183,13 @@ async fn answer(
             // The body is read first. A client that is still sending would see a broken connection instead of the answer.
             let _ = request.into_body().collect().await;
             let echo = format!("<Error><Code>{code}</Code><Message>you sent {SECRET}</Message></Error>");
-            Ok(Response::builder().status(status).body(whole(echo.into_bytes())).unwrap())
+            Ok(Response::builder().status(status).body(full_body(echo.into_bytes())).unwrap())
         }
-        Some(Fault::Foreign) => Ok(Response::new(whole(b"<html><p>welcome to the proxy</html>".to_vec()))),
+        Some(Fault::Foreign) => Ok(Response::new(full_body(b"<html><p>welcome to the proxy</html>".to_vec()))),
         Some(Fault::Reset) => Err(std::io::ErrorKind::ConnectionReset.into()),
         Some(Fault::Swallow) => {
             let _ = request.into_body().collect().await;
-            Ok(Response::builder().header("ETag", "\"00\"").body(whole(Vec::new())).unwrap())
+            Ok(Response::builder().header("ETag", "\"00\"").body(full_body(Vec::new())).unwrap())
         }
         Some(Fault::KeepOther) => {
             let answer = handle(&service, request).await?;
@@ -199,18 +199,18 @@ async fn answer(
             Ok(answer)
         }
         Some(Fault::Flip) => {
-            let (parts, mut bytes) = collected(&service, request).await?;
+            let (parts, mut bytes) = collect_body(&service, request).await?;
             if let Some(first) = bytes.first_mut() {
                 *first ^= 1;
             }
-            Ok(Response::from_parts(parts, whole(bytes)))
+            Ok(Response::from_parts(parts, full_body(bytes)))
         }
         Some(Fault::Truncate) => {
-            let (parts, mut bytes) = collected(&service, request).await?;
+            let (parts, mut bytes) = collect_body(&service, request).await?;
             bytes.truncate(bytes.len() / 2);
             let half: Result<_, std::io::Error> = Ok(Frame::data(Bytes::from(bytes)));
             let cut = stream::iter([half, Err(std::io::ErrorKind::BrokenPipe.into())]).then(async |frame| {
-                // The pause lets the half leave before the connection ends.
+                // The pause lets the client receive the half body before the connection ends.
                 tokio::time::sleep(Duration::from_millis(5)).await;
                 frame
             });
@@ -237,7 +237,7 @@ async fn handle(service: &S3Service, request: Request<Incoming>) -> Result<Respo
     Ok(answer.map(|body| body.map_err(std::io::Error::other).boxed_unsync()))
 }
 
-async fn collected(
+async fn collect_body(
     service: &S3Service,
     request: Request<Incoming>,
 ) -> Result<(http::response::Parts, Vec<u8>), std::io::Error> {
@@ -245,6 +245,6 @@ async fn collected(
     Ok((parts, body.collect().await?.to_bytes().to_vec()))
 }
 
-fn whole(bytes: Vec<u8>) -> Body {
+fn full_body(bytes: Vec<u8>) -> Body {
     Full::new(Bytes::from(bytes)).map_err(|never: Infallible| match never {}).boxed_unsync()
 }
