@@ -1,6 +1,6 @@
 //! Exports calls as spans to an OpenTelemetry collector: OTLP over HTTP, as JSON.
-//! The message is written by hand: it has two dozen lines of JSON, and the SDK would bring a second HTTP stack and protobuf.
-//! Invariant: no call waits for the collector. Spans that it does not take are dropped, and a log line says how many.
+//! The message is written by hand, because it has two dozen lines of JSON, and the SDK would add a second HTTP stack and protobuf.
+//! Invariant: no call waits for the collector. Spans that the collector does not accept are dropped, and a log line has their number.
 
 use std::future::Future;
 use std::time::Duration;
@@ -14,9 +14,9 @@ use upstream::Collector;
 
 use crate::failure::Failure;
 
-/// The number of spans that may wait for the collector. More are dropped.
+/// The largest number of spans that wait for the collector. A further span is dropped.
 const QUEUE_SPANS: usize = 2_048;
-/// The number of spans in one request.
+/// The largest number of spans in one request to the collector.
 const BATCH_SPANS: usize = 256;
 const EXPORT_INTERVAL: Duration = Duration::from_millis(500);
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -27,15 +27,19 @@ pub struct Otlp(mpsc::Sender<Value>);
 impl Exporter for Otlp {
     fn export(&self, session: LogicalSessionId, call: &CallRecord) {
         if self.0.try_send(span(session, call)).is_err() {
-            tracing::debug!("a span was dropped: the collector is too slow");
+            tracing::debug!("dropped a span, because the OpenTelemetry collector is too slow");
         }
     }
 }
 
 impl Otlp {
-    /// Returns the exporter, and the task that sends its spans until `stop` is cancelled and once more after that.
+    /// Returns the exporter, and the task that sends its spans. The task ends after `stop` is cancelled and the last spans are sent.
     pub fn new(url: &str, stop: CancellationToken) -> Result<(Self, impl Future<Output = ()> + use<>), Failure> {
-        let bad_url = || Failure::Usage(format!("`telemetry.otlp` is `{url}`; write it as http://HOST:4318"));
+        let bad_url = || {
+            Failure::Usage(format!(
+                "`telemetry.otlp` is `{url}` in the settings; write the URL of the collector, such as http://HOST:4318"
+            ))
+        };
         if !url.starts_with("http://") {
             return Err(bad_url());
         }
@@ -47,7 +51,7 @@ impl Otlp {
             while !last {
                 tokio::select! {
                     () = tokio::time::sleep(EXPORT_INTERVAL) => {}
-                    // The task that writes traces ends at the same signal and still hands over its last records.
+                    // The task that writes traces ends at the same signal, and adds its last spans to the queue after it.
                     () = stop.cancelled() => { tokio::time::sleep(EXPORT_INTERVAL).await; last = true; }
                 }
                 loop {
@@ -68,7 +72,7 @@ impl Otlp {
     }
 }
 
-/// Sends one batch. If that fails, its spans are dropped.
+/// Sends one batch of spans. If the request fails, the spans are dropped.
 async fn send(collector: &Collector, spans: Vec<Value>) {
     let count = spans.len();
     let body = json!({"resourceSpans": [{
@@ -76,11 +80,15 @@ async fn send(collector: &Collector, spans: Vec<Value>) {
         "scopeSpans": [{"scope": {"name": "tokamak"}, "spans": spans}],
     }]});
     if let Err(error) = collector.post(body.to_string()).await {
-        tracing::warn!(error = &error as &dyn std::error::Error, count, "spans were dropped");
+        tracing::warn!(
+            error = &error as &dyn std::error::Error,
+            count,
+            "dropped a batch of spans, because the OpenTelemetry collector did not accept it"
+        );
     }
 }
 
-/// Returns a call as a span. All calls of a session are one trace.
+/// Returns a call as an OTLP span. All calls of one session have the same trace id.
 fn span(session: LogicalSessionId, call: &CallRecord) -> Value {
     let trace = session.to_string().replace('-', "");
     let id = Digest::of(format!("{session}{}{}{}", call.at, call.tool, call.answer).as_bytes()).to_string();

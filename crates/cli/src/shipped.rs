@@ -1,6 +1,6 @@
-//! The catalogs inside the binary: every file of `catalogs/`.
-//! Invariant: all of them are offered, whether or not their secrets are set; a file of the same id
-//! goes before the shipped one (`catalog::CatalogSet`).
+//! The catalogs that are compiled into the binary: every file of `catalogs/`.
+//! Invariant: every shipped catalog is offered, even if its secrets are not set. A file with the same id replaces the shipped catalog
+//! (`catalog::CatalogSet`).
 
 use std::sync::Arc;
 
@@ -15,16 +15,16 @@ macro_rules! shipped {
     };
 }
 
-/// Id and text.
+/// The id and the text of each shipped catalog.
 const SHIPPED: &[(&str, &str)] = shipped![
     "demo" "github" "gitlab" "hackernews" "hackernews-search" "jira" "linear" "notion" "open-meteo"
     "open-meteo-places" "openlibrary" "pokeapi" "slack" "stripe" "wikipedia"
 ];
 
-/// The catalog of the demo API, which the binary itself serves.
+/// The id of the catalog of the demo API, which the binary itself serves.
 const DEMO: &str = "demo";
 
-/// Reads every shipped catalog; that of the demo API only if the API is served.
+/// Reads every shipped catalog. The catalog of the demo API is included only if `demo` is true.
 pub fn all(demo: bool) -> Result<Vec<Arc<Catalog>>, Failure> {
     let wanted = SHIPPED.iter().filter(|(id, _)| demo || *id != DEMO);
     wanted.map(|(id, text)| read(id, text)).collect()

@@ -1,6 +1,5 @@
-//! `[tenants.NAME]` of the settings: the catalogs and capabilities that a tenant may use, its limits and its keys.
-//! Invariant: an entry of a list that matches nothing allows nothing, and is reported at the start with the name that may have been
-//! meant.
+//! The tables `[tenants.NAME]` of the settings: the catalogs and capabilities that a tenant may use, its limits and its API keys.
+//! Invariant: an entry that matches no catalog or capability allows nothing, and is reported at the start with a similar name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,28 +11,28 @@ use serde::Deserialize;
 
 use crate::failure::Failure;
 
-/// The principal of a key without one.
+/// The name of the principal of an API key that has no principal.
 const DEFAULT_PRINCIPAL: &str = "default";
 
 /// One table `[tenants.NAME]`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TenantSettings {
-    /// Ids of catalogs. `*` stands for any characters. `None` allows all.
+    /// The ids of the catalogs that the tenant may use. `*` in an id matches any characters. `None` allows all catalogs.
     catalogs: Option<Vec<String>>,
-    /// `catalog:capability`, or the name alone for that of every catalog. `None` allows all.
+    /// The capabilities that the tenant may use: `catalog:capability`, or `capability` for every catalog. `None` allows all.
     capabilities: Option<Vec<String>>,
     /// Whether the tenant may use only reads.
     read_only: bool,
-    /// The number of HTTP requests and MCP messages. `None` allows any number.
+    /// The number of HTTP requests and MCP messages that the tenant may send in a minute. `None` allows any number.
     calls_per_minute: Option<u32>,
-    /// The storage that the tenant's heaps may use, if it differs from the setting in `[js]`.
+    /// The storage that the tenant's heaps may use. `None` means the limit of the table `[js]`.
     heaps_mb: Option<u64>,
-    /// The keys that are in the settings. Other keys are in the store.
+    /// The API keys that are in the settings. Keys that `tokamak token new` stored are in the store.
     keys: Vec<KeySetting>,
 }
 
-/// A key that `tokamak token new --print` made. Only the digest is in the settings.
+/// An API key in the settings, as `tokamak token new --print` prints it. The settings have only the digest of the key.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct KeySetting {
@@ -44,12 +43,12 @@ struct KeySetting {
 
 pub type TenantsSettings = BTreeMap<TenantId, TenantSettings>;
 
-/// Returns what each tenant may use.
+/// Returns the permissions of each tenant.
 pub fn allowed(tenants: &TenantsSettings) -> BTreeMap<TenantId, Permissions> {
     tenants.iter().map(|(tenant, settings)| (tenant.clone(), settings.allow())).collect()
 }
 
-/// Returns the keys that are in the settings.
+/// Returns the API keys that are in the settings.
 pub fn keys(tenants: &TenantsSettings) -> Vec<ConfiguredKey> {
     let keys_of = |(tenant, settings): (&TenantId, &TenantSettings)| {
         let tenant = tenant.clone();
@@ -62,19 +61,19 @@ pub fn keys(tenants: &TenantsSettings) -> Vec<ConfiguredKey> {
     tenants.iter().flat_map(keys_of).collect()
 }
 
-/// Returns the call rates of tenants that have a limit.
+/// Returns the calls per minute of the tenants that have such a limit.
 pub fn calls_per_minute(tenants: &TenantsSettings) -> BTreeMap<TenantId, u32> {
     tenants.iter().filter_map(|(tenant, settings)| Some((tenant.clone(), settings.calls_per_minute?))).collect()
 }
 
-/// Returns the heap storage of tenants that have a limit of their own.
+/// Returns the heap storage of the tenants that have `heaps_mb` in their table.
 pub fn heaps_mb(tenants: &TenantsSettings) -> BTreeMap<TenantId, u64> {
     tenants.iter().filter_map(|(tenant, settings)| Some((tenant.clone(), settings.heaps_mb?))).collect()
 }
 
-/// Returns the principal of a key without one.
+/// Returns the principal of an API key that has no principal.
 pub fn default_principal() -> Principal {
-    // The name has only letters, so this cannot fail.
+    // `DEFAULT_PRINCIPAL` has only letters, so parsing it always succeeds.
     Principal::parse(DEFAULT_PRINCIPAL).unwrap_or_else(|_| Principal::local())
 }
 
@@ -84,7 +83,7 @@ pub fn all(tenants: &TenantsSettings) -> Vec<TenantId> {
     tenants.keys().cloned().chain(local).collect()
 }
 
-/// Finds a tenant by its name.
+/// Finds a tenant of the settings by its name.
 pub fn named(tenants: &TenantsSettings, name: &str) -> Result<TenantId, Failure> {
     let known = all(tenants);
     let tenant = known.iter().find(|tenant| tenant.as_str() == name).cloned();
@@ -94,32 +93,32 @@ pub fn named(tenants: &TenantsSettings, name: &str) -> Result<TenantId, Failure>
     })
 }
 
-/// Returns what a tenant may use. Without a name, everything is allowed.
+/// Returns the permissions of the tenant with this name. Without a name, everything is allowed.
 pub fn allow(tenants: &TenantsSettings, name: Option<&str>) -> Result<Permissions, Failure> {
     let Some(name) = name else { return Ok(Permissions::default()) };
     let tenant = named(tenants, name)?;
     Ok(tenants.get(&tenant).map(TenantSettings::allow).unwrap_or_default())
 }
 
-/// Refuses a key that is listed twice, because its tenant would depend on the order, and a call rate of zero, which admits no call.
+/// Refuses an API key that is listed twice, because the order would decide its tenant, and a limit of zero calls per minute.
 pub fn check(tenants: &TenantsSettings) -> Result<(), Failure> {
     if let Some(tenant) = tenants.iter().find(|(_, settings)| settings.calls_per_minute == Some(0)).map(|(t, _)| t) {
         return Err(Failure::Tenant {
             tenant: tenant.clone(),
-            problem: "`calls_per_minute` is 0, which admits no call; leave it out to allow any number",
+            problem: "`calls_per_minute` is 0, so no call is allowed; remove this setting to allow any number of calls",
         });
     }
     let mut digests = BTreeSet::new();
     for key in keys(tenants) {
         if !digests.insert(key.digest) {
-            let problem = "one of `keys` is listed twice; a key belongs to one tenant and one principal";
+            let problem = "one entry of `keys` is in the settings twice; remove one, because a key belongs to one tenant and one principal";
             return Err(Failure::Tenant { tenant: key.identity.tenant, problem });
         }
     }
     Ok(())
 }
 
-/// Returns a line for each entry of a list that matches nothing that is offered.
+/// Returns a line for each entry that matches no offered catalog or capability.
 pub fn unmatched_entries(tenants: &TenantsSettings, registry: &Registry) -> Vec<String> {
     let mut lines = Vec::new();
     for (tenant, settings) in tenants {

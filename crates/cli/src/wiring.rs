@@ -1,5 +1,5 @@
-//! Builds the app from the settings: catalogs, storage, upstream, engine, the demo API.
-//! Invariant: a mistake in the settings fails here, before a request is answered.
+//! Builds the app from the settings: catalogs, storage, upstream, JavaScript engine and demo API.
+//! Invariant: a mistake in the settings is an error before the first request is answered.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -20,7 +20,7 @@ use crate::failure::Failure;
 use crate::ports::{FilePresence, OperatorSecrets, SECRETS_KEY, SystemClock, SystemEntropy};
 use crate::{shipped, tenants};
 
-/// The app of a configuration, and the catalogs that it starts with.
+/// The app of a configuration, and the catalogs of its first registry.
 pub struct Wired {
     pub app: Arc<App>,
     pub catalogs: Catalogs,
@@ -31,7 +31,8 @@ pub async fn app(config: &Config, stop: &CancellationToken) -> Result<Wired, Fai
     let catalogs = Catalogs::load(config)?;
     let mut routes = BTreeMap::new();
     if config.demo {
-        // The route is for the origin of the shipped catalog even if a file replaces it, because sessions may have pinned the shipped one.
+        // The route is for the origin of the shipped demo catalog, even if a file replaces this catalog, because existing sessions may
+        // have pinned the shipped one.
         routes.insert(shipped::demo()?.origin.clone(), start_demo(stop).await?);
     }
     let (store, blobs) = (store(config)?, blobs(config)?);
@@ -39,7 +40,7 @@ pub async fn app(config: &Config, stop: &CancellationToken) -> Result<Wired, Fai
     if secret_store.has_key() {
         secret_store.check()?;
     } else if config.data.join(store::secrets::FILE_NAME).exists() {
-        tracing::warn!("there are encrypted secrets, but no key ({}) to open them", SECRETS_KEY);
+        tracing::warn!("the encrypted secrets cannot be read, because no key is set; set {}", SECRETS_KEY);
     }
     let keys_required = keys_required(config, store.as_ref()).await?;
     let ports = Ports {
@@ -61,7 +62,7 @@ pub async fn app(config: &Config, stop: &CancellationToken) -> Result<Wired, Fai
     Ok(Wired { app: Arc::new(app), catalogs })
 }
 
-/// Returns whether there can be keys at all. It makes no data folder, so that a start that is refused leaves nothing behind.
+/// Returns whether API keys may exist. This function makes no data folder, so that a refused start leaves no folder behind.
 pub fn may_have_keys(config: &Config) -> bool {
     match config.auth {
         Some(mode) => mode == AuthMode::Keys,
@@ -69,7 +70,7 @@ pub fn may_have_keys(config: &Config) -> bool {
     }
 }
 
-/// Returns whether requests need a key. Unless the settings say it, they do if a key was ever made, even if it was revoked.
+/// Returns whether requests need an API key. Without a setting they need a key as soon as one was made, even if it was revoked since.
 async fn keys_required(config: &Config, store: &dyn ::ports::Store) -> Result<bool, Failure> {
     if let Some(mode) = config.auth {
         return Ok(mode == AuthMode::Keys);
@@ -85,30 +86,31 @@ async fn keys_required(config: &Config, store: &dyn ::ports::Store) -> Result<bo
     Ok(false)
 }
 
-/// Starts the engine. Its compiled code is kept in the data folder, because compiling it takes seconds.
+/// Starts the JavaScript engine. The compiled code of the engine is cached in the data folder, because compiling it takes seconds.
 fn engine(config: &Config) -> Result<js::Engine, Failure> {
     let settings = js::Settings { code_cache: Some(config.data.join("engines")), ..js::Settings::default() };
     js::Engine::start(&settings).map_err(Failure::Engine)
 }
 
+/// Registers this process among the processes that use the same database.
 fn presence(config: &Config) -> Result<FilePresence, Failure> {
-    // Beside the database, because processes that share a database must find each other, wherever their blobs are.
+    // The folder is that of the database, because processes that share a database must find each other, wherever their blobs are.
     let folder = config.database.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(".".as_ref());
     FilePresence::join(folder).map_err(|cause| Failure::Presence { path: folder.to_owned(), cause })
 }
 
-/// Opens the embedded database, and makes it if it does not exist.
+/// Opens the SQLite database, and makes the file if it does not exist.
 pub fn store(config: &Config) -> Result<Arc<dyn ::ports::Store>, Failure> {
     Ok(Arc::new(::store::sqlite::SqliteStore::open(&config.database)?))
 }
 
-/// Opens the place for blobs, and makes it if it is a folder that does not exist. Remote storage is not asked yet.
+/// Opens the storage for blobs, and makes its folder if the folder does not exist. Remote storage gets no request at this time.
 pub fn blobs(config: &Config) -> Result<Arc<dyn ::ports::Blobs>, Failure> {
     config.blobs.open(&config.database, &secrets(config, secret_store(config)))
 }
 
-/// Returns the upstream for a catalog outside of an app. If the catalog's origin is the demo's, the demo API runs until `stop` is
-/// cancelled.
+/// Returns an upstream for a command that calls one catalog without an app. If this is the demo catalog, the demo API is served until
+/// `stop` is cancelled.
 pub async fn upstream_for(
     config: &Config,
     catalog: &Catalog,
@@ -121,7 +123,7 @@ pub async fn upstream_for(
     upstream(config, routes, secret_store(config))
 }
 
-/// Returns an upstream that is not for a catalog, such as for fetching a specification.
+/// Returns an upstream for requests that belong to no catalog, such as fetching a specification.
 pub fn upstream_alone(config: &Config) -> Result<upstream::HttpUpstream, Failure> {
     upstream(config, BTreeMap::new(), secret_store(config))
 }
@@ -135,17 +137,17 @@ fn upstream(
     Ok(upstream::HttpUpstream::new(options, Arc::new(secrets(config, secret_store)), Arc::new(SystemClock))?)
 }
 
-/// Returns the secrets of the operator.
+/// Returns the operator's secrets, from all places of the settings.
 pub fn secrets(config: &Config, store: Arc<SecretStore>) -> OperatorSecrets {
     OperatorSecrets::new(config.secrets_dir.clone(), store)
 }
 
-/// Returns the store of encrypted secrets in the data folder. Its file need not exist.
+/// Returns the store of encrypted secrets in the data folder. The first secret that is set makes the file of the store.
 pub fn secret_store(config: &Config) -> Arc<SecretStore> {
     Arc::new(SecretStore::new(&config.data, config.secrets_key.clone()))
 }
 
-/// Serves the demo API on a free loopback port and returns its origin.
+/// Serves the demo API on a free loopback port until `stop` is cancelled, and returns the origin of the API.
 async fn start_demo(stop: &CancellationToken) -> Result<Origin, Failure> {
     let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let listener = listen(loopback, 0).await?;
@@ -153,11 +155,11 @@ async fn start_demo(stop: &CancellationToken) -> Result<Origin, Failure> {
     let stop = stop.clone();
     tokio::spawn(async move {
         if let Err(error) = demo::serve(listener, stop.cancelled_owned()).await {
-            tracing::error!(%error, "the demo API stopped");
+            tracing::error!(%error, "the demo API failed and is not served any more; restart the server");
         }
     });
-    tracing::debug!(%address, "the demo API is up");
-    // An address and a port are always an origin.
+    tracing::debug!(%address, "the demo API is served");
+    // An address with a port is always a valid origin, so this error does not occur.
     Origin::parse(&format!("http://{address}")).map_err(|_| Failure::Listen {
         address: loopback,
         port: address.port(),

@@ -1,5 +1,5 @@
-//! Reads the catalog files of folders.
-//! Invariant: a scan always ends: only regular files are read, and the size of each file and of all files is limited.
+//! Reads the names and texts of the catalog files in folders.
+//! Invariant: a scan always ends, because only regular files are read, and the size of each file and of each folder is limited.
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read};
@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 use catalog::{FileError, FileScan, FolderError, FolderScan};
 
 const MIB: u64 = 1024 * 1024;
-/// The largest file. The largest catalogs of real APIs have a tenth of this.
+/// The largest catalog file that is read. The largest catalogs of real APIs have a tenth of this size.
 const MAX_FILE_BYTES: u64 = 4 * MIB;
-/// The largest folder. A scan holds all files of a folder in memory.
+/// The largest sum of the file sizes in one folder. A scan has the texts of all files of a folder in memory.
 const MAX_FOLDER_BYTES: u64 = 256 * MIB;
+/// The largest number of catalog files in one folder.
 const MAX_FILES: usize = 2_000;
 
 /// Reads all catalog files of the folders.
@@ -20,8 +21,8 @@ pub fn folders(folders: &[PathBuf]) -> Vec<FolderScan> {
     folders.iter().map(|folder| FolderScan { folder: folder.display().to_string(), files: files(folder) }).collect()
 }
 
-/// Returns the sorted names of the catalog files in a folder: `*.yaml` and `*.yml`. Names that begin with a dot belong to editors or
-/// to Kubernetes, and are left out.
+/// Returns the sorted names of the catalog files in a folder: `*.yaml` and `*.yml`. Names that begin with a dot are left out, because
+/// editors and Kubernetes use such names for their own files.
 pub fn names(folder: &Path) -> Result<Vec<PathBuf>, FolderError> {
     let unlisted = |cause: std::io::Error| match cause.kind() {
         ErrorKind::NotFound => FolderError::Missing,
@@ -51,7 +52,7 @@ fn files(folder: &Path) -> Result<Vec<FileScan>, FolderError> {
             Some(plain) => (plain, read(&folder.join(&name))),
             None => (quoted_name(&name), Some(Err(FileError::Name))),
         };
-        // A file that was removed since the folder was listed is left out.
+        // `None` means that the file was removed after the folder was listed.
         let Some(text) = text else { continue };
         bytes += text.as_ref().map_or(0, String::len) as u64;
         if bytes > MAX_FOLDER_BYTES {
@@ -62,18 +63,19 @@ fn files(folder: &Path) -> Result<Vec<FileScan>, FolderError> {
     Ok(files)
 }
 
-/// Returns a name that can be printed as it is. A name with control characters could break the line of a log, or look like another.
+/// Returns the name as text if it can be printed unchanged. A name with control characters could break a log line, or look like
+/// another name, so for such a name the result is `None`.
 fn printable_name(name: &Path) -> Option<String> {
     let text = name.to_str()?;
     (text.escape_debug().to_string().replace("\\'", "'") == text).then(|| text.to_owned())
 }
 
-/// Returns the escaped name in quotes. A printable name contains no quote, so the two cannot be mistaken for each other.
+/// Returns the escaped name in quotes. A printable name contains no quote, so an escaped name cannot be mistaken for a printable one.
 fn quoted_name(name: &Path) -> String {
     format!("\"{}\"", name.to_string_lossy().escape_debug())
 }
 
-/// Reads the text of a file or of the target of a link. `None` if the name does not exist.
+/// Reads the text of a file, or of the target of a symbolic link. Returns `None` if the file does not exist.
 fn read(path: &Path) -> Option<Result<String, FileError>> {
     match std::fs::metadata(path) {
         Err(cause) if cause.kind() == ErrorKind::NotFound => {
@@ -81,13 +83,13 @@ fn read(path: &Path) -> Option<Result<String, FileError>> {
             leads_nowhere.then(|| Err(FileError::Unreadable("a link that leads nowhere".to_owned())))
         }
         Err(cause) => Some(Err(FileError::Unreadable(cause.kind().to_string()))),
-        // Checked before the file is opened, because opening a device may have effects.
+        // The kind is checked before the file is opened, because opening a device may have effects.
         Ok(metadata) if !metadata.is_file() => Some(Err(FileError::NotAFile)),
         Ok(_) => Some(text(path)),
     }
 }
 
-/// Opens a file and reads its text.
+/// Opens a regular file and reads its text.
 fn text(path: &Path) -> Result<String, FileError> {
     let unreadable = |cause: std::io::Error| FileError::Unreadable(cause.kind().to_string());
     // `O_NONBLOCK`, because the file may have been replaced by a pipe since it was checked, and opening a pipe would wait for a writer.
@@ -150,7 +152,7 @@ mod tests {
                 if matches!(&*name, "dangling.yaml" | "loop.yaml") { "cannot be read" } else { "not a file" };
             assert!(text.unwrap_err().to_string().starts_with(expected), "{name}");
         }
-        // The second check, after opening, refuses a pipe too, and does not wait.
+        // `text` opens the pipe without waiting for a writer, and refuses it by the second check.
         assert_eq!(text(&at("pipe.yaml")), Err(FileError::NotAFile));
     }
 

@@ -1,5 +1,5 @@
-//! `tokamak execution`: lists runs of JavaScript, shows one, prints its output, cancels it.
-//! Invariant: nothing here starts or continues a run.
+//! `tokamak execution`: lists, shows and cancels runs of JavaScript, and prints their console output.
+//! Invariant: no command of this file starts or continues a run.
 
 use std::path::Path;
 
@@ -58,7 +58,7 @@ async fn act(app: &App, action: &ExecutionAction, output: &Output) -> Result<(),
         ExecutionAction::Cancel { id } => {
             let request = CancelExecution { execution_id: id.clone() };
             app.call(&Context::command("cancel_execution"), request).await?;
-            output.value_or_line(&json!({"ok": true}), &format!("{id} cancelled"));
+            output.value_or_line(&json!({"ok": true}), &format!("the run {id} is cancelled"));
         }
     }
     Ok(())

@@ -1,5 +1,5 @@
 //! `tokamak token`: makes, lists and revokes API keys.
-//! Invariant: a key is printed once, to standard output, when it is made. Only its digest is stored.
+//! Invariant: a key is printed only when it is made, to standard output. The store has only the digest of the key.
 
 use std::path::Path;
 
@@ -53,13 +53,13 @@ async fn new(config: &Config, identity: &Identity, print: bool, output: &Output)
     output.line(key.key.expose());
     if print {
         output.notice(&format!(
-            "the key is not stored; to make it valid, add this to `keys` of [tenants.{}] in the settings:",
+            "the key is not stored; to make the key valid, add this entry to `keys` of [tenants.{}] in the settings:",
             identity.tenant
         ));
         output.notice(&format!("  {setting}"));
     } else {
         output.notice(&format!(
-            "id {id}; the key is not shown again. A server that was started when there were no keys accepts it after a restart"
+            "the id of the key is {id}; the key cannot be printed again. A server that was started before the first key was made accepts keys only after a restart"
         ));
     }
     Ok(())
@@ -88,7 +88,7 @@ async fn list(config: &Config, tenant: Option<&str>, output: &Output) -> Result<
         output.line(&format!("{} · {tenant} · {principal} · {from}{created}{revoked}", output.bold(text("id"))));
     }
     if values.is_empty() {
-        output.notice("there are no keys; `tokamak token new --tenant NAME` makes one");
+        output.notice("there are no API keys; `tokamak token new --tenant NAME` makes one");
     }
     Ok(())
 }
@@ -112,7 +112,7 @@ async fn revoke(config: &Config, id: &str, output: &Output) -> Result<(), Failur
         output.value(&stored_key_value(&key));
     } else {
         let state = if was_revoked { "was already revoked" } else { "is revoked; the next request with it is refused" };
-        output.line(&format!("{} of {} {state}", key.digest.short(), key.tenant));
+        output.line(&format!("the key {} of the tenant {} {state}", key.digest.short(), key.tenant));
     }
     Ok(())
 }

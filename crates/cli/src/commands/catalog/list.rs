@@ -1,5 +1,5 @@
-//! `tokamak catalog list`: lists the catalogs that a server with these settings would offer.
-//! Invariant: files that a server cannot offer are listed too. Of a secret only its name and whether it is set are printed.
+//! `tokamak catalog list`: lists the catalogs that a server would offer with these settings.
+//! Invariant: catalog files with mistakes are listed too. The output has the names of secrets and whether they are set, but no values.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -37,24 +37,26 @@ pub fn run(config_file: Option<&Path>, args: &CatalogListArgs, output: &Output) 
         output.line(&line);
     }
     if offered.is_empty() {
-        output.line("no catalogs; put *.yaml files into a folder and name it with --catalogs DIR");
+        output.line("there are no catalogs; put *.yaml files into a folder, and name the folder with --catalogs DIR");
     }
     Ok(())
 }
 
+/// A catalog that a server would offer.
 struct OfferedCatalog {
     /// The part of the catalog that the tenant may use.
     catalog: Arc<Catalog>,
-    /// The file of the catalog. `None` for a shipped one.
+    /// The path of the catalog's file. `None` for a shipped catalog.
     file: Option<String>,
 }
 
+/// The name of a secret that a catalog uses, and whether the secret is set.
 struct SecretState {
     name: String,
     set: bool,
 }
 
-/// Returns the state of each secret that a catalog names. A secret that several parts of its auth name is listed once.
+/// Returns the state of each secret that a catalog names. A secret that the catalog names several times is listed once.
 fn secret_states(offered: &OfferedCatalog, secrets: &OperatorSecrets) -> Vec<SecretState> {
     let mut names: Vec<&str> = offered.catalog.auth.iter().flat_map(base::Auth::secret_names).collect();
     names.dedup();

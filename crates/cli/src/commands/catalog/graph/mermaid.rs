@@ -1,5 +1,5 @@
-//! Draws the graph as a Mermaid entity-relationship diagram.
-//! Invariant: the text is a diagram, whatever characters the names of a catalog have.
+//! Draws the graph of a catalog's entities as a Mermaid entity-relationship diagram.
+//! Invariant: the result is a valid diagram even if names contain characters with a meaning in Mermaid.
 
 use catalog::{Catalog, Type};
 
@@ -22,7 +22,7 @@ pub fn mermaid(catalog: &Catalog, entities: &[&str]) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Returns a short name of a type. The choices of a select would not fit into a box.
+/// Returns a short name of a type. For a select this is `select`, because its choices would not fit into a box.
 fn type_name(kind: &Type) -> String {
     match kind {
         Type::Select(_) => "select".to_owned(),
@@ -31,7 +31,7 @@ fn type_name(kind: &Type) -> String {
     }
 }
 
-/// Returns a name with only the characters that Mermaid accepts in one.
+/// Returns a name in which every character that Mermaid refuses in names is replaced by `_`.
 fn word(name: &str) -> String {
     let plain: String =
         name.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' }).collect();
