@@ -127,7 +127,11 @@ fn a_heap_is_exported_whole_and_imported_with_a_tag_that_keeps_it() {
 
     let ended = succeed(&other, &["heap", "import", &file, "--tag", "from=a file"]);
     assert_eq!(ended.out.trim(), key);
-    assert!(ended.err.contains("from=a file imported=2") && ended.err.contains("kept while it has a tag"), "{}", ended.err);
+    assert!(
+        ended.err.contains("from=a file imported=2") && ended.err.contains("kept while it has a tag"),
+        "{}",
+        ended.err
+    );
     let shown = succeed(&other, &["heap", "show", &key]).json();
     assert_eq!((&shown["tags"]["from"], &shown["parents"]), (&json!("a file"), &json!([])));
     let pass = succeed(&other, &["heap", "gc", "--dry-run", "--json"]).json();
@@ -211,7 +215,7 @@ fn the_log_of_a_session_is_drawn() {
     assert_eq!(std::fs::read_to_string(file).unwrap().trim_end(), picture.trim_end());
 }
 
-/// Asserts that all tags are closed in order, that attribute values are quoted, and that `&` and `<` occur only as the begin of markup.
+/// Asserts that all tags are closed in order, that attribute values are quoted, and that `&` and `<` occur only as the start of markup.
 fn assert_well_formed(text: &str) {
     let mut open_tags = Vec::new();
     let mut rest = text.trim_start();
