@@ -80,7 +80,7 @@ impl Default for BlobsSettings {
 
 /// The place of the blobs, and the settings with the flags applied.
 #[derive(Debug, Clone)]
-pub struct BlobsAt {
+pub struct BlobsConfig {
     place: BlobsPlace,
     settings: BlobsSettings,
 }
@@ -91,7 +91,7 @@ enum BlobsPlace {
     S3(Location),
 }
 
-impl BlobsAt {
+impl BlobsConfig {
     /// Applies the flags to the settings and checks both.
     pub fn read(mut settings: BlobsSettings, flags: &StorageArgs, data: &Path) -> Result<Self, Failure> {
         check(&settings)?;
@@ -212,7 +212,7 @@ impl BlobsAt {
     }
 }
 
-impl std::fmt::Display for BlobsAt {
+impl std::fmt::Display for BlobsConfig {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.place {
             BlobsPlace::Folder(folder) => write!(f, "{}", folder.display()),
@@ -304,8 +304,8 @@ fn variable(name: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn read(settings: &str, flags: &StorageArgs) -> Result<BlobsAt, Failure> {
-        BlobsAt::read(toml::from_str(settings).unwrap(), flags, Path::new("/data"))
+    fn read(settings: &str, flags: &StorageArgs) -> Result<BlobsConfig, Failure> {
+        BlobsConfig::read(toml::from_str(settings).unwrap(), flags, Path::new("/data"))
     }
 
     #[test]

@@ -13,7 +13,7 @@ use session::{JsSettings, Retention};
 use teach::Teaching;
 
 use crate::args::Settings;
-use crate::blobs::{BlobsAt, BlobsSettings};
+use crate::blobs::{BlobsConfig, BlobsSettings};
 use crate::failure::Failure;
 use crate::ports;
 use crate::tenants::{self, TenantsSettings};
@@ -26,7 +26,7 @@ pub struct Config {
     /// The database file, by default in the data folder.
     pub database: PathBuf,
     /// The place of the blobs, with its settings.
-    pub blobs: BlobsAt,
+    pub blobs: BlobsConfig,
     /// The folders of catalog files that are offered and watched.
     pub catalogs: Vec<PathBuf>,
     /// Whether a catalog with a mistake prevents the start. Otherwise the mistake is reported and the catalog is left out.
@@ -122,7 +122,7 @@ impl Config {
         let file = file.map(read_file).transpose()?.unwrap_or_default();
         let data = settings.data.clone().or(file.data).or_else(default_data_folder).ok_or(Failure::NoDataFolder)?;
         let database = database_path(settings.storage.session_db_path.clone().or(file.database), &data);
-        let blobs = BlobsAt::read(file.blobs, &settings.storage, &data)?;
+        let blobs = BlobsConfig::read(file.blobs, &settings.storage, &data)?;
         let catalogs = if settings.catalogs.is_empty() { file.catalogs } else { settings.catalogs.clone() };
         check_limits(&file.limits)?;
         check_retention(&file.retention)?;
@@ -262,9 +262,9 @@ fn default_data_folder() -> Option<PathBuf> {
 }
 
 /// The lower bound of the default of `js.at_work_mb`.
-const LEAST_AT_WORK_MB: u64 = 1_024;
+const MIN_AT_WORK_MB: u64 = 1_024;
 /// The upper bound of the default of `js.at_work_mb`.
-const MOST_AT_WORK_MB: u64 = 4_096;
+const MAX_AT_WORK_MB: u64 = 4_096;
 
 /// Returns the default of `js.at_work_mb`, the memory that all running steps of scripts may use together: a quarter of the memory of this
 /// machine, or of the container if that is less. If the size of the memory cannot be read, the default is the lower bound.
@@ -274,7 +274,7 @@ fn default_at_work_mb() -> u64 {
     let files = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
     let limits = files.iter().filter_map(|file| std::fs::read_to_string(file).ok()?.trim().parse::<u64>().ok());
     let machine = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| total_memory_bytes(&text));
-    at_work_share_mb(limits.chain(machine).min())
+    quarter_of_memory_mb(limits.chain(machine).min())
 }
 
 /// Returns the value of `MemTotal` in bytes. The kernel writes this value in kB.
@@ -285,8 +285,8 @@ fn total_memory_bytes(meminfo: &str) -> Option<u64> {
 }
 
 /// Returns a quarter of the memory in MB, between the two bounds. Without a known memory the result is the lower bound.
-fn at_work_share_mb(bytes: Option<u64>) -> u64 {
-    bytes.map_or(LEAST_AT_WORK_MB, |bytes| (bytes / 4) >> 20).clamp(LEAST_AT_WORK_MB, MOST_AT_WORK_MB)
+fn quarter_of_memory_mb(bytes: Option<u64>) -> u64 {
+    bytes.map_or(MIN_AT_WORK_MB, |bytes| (bytes / 4) >> 20).clamp(MIN_AT_WORK_MB, MAX_AT_WORK_MB)
 }
 
 #[cfg(test)]
@@ -306,7 +306,7 @@ mod tests {
     fn steps_get_a_quarter_of_the_memory_within_bounds() {
         assert_eq!(total_memory_bytes("MemTotal:       24653244 kB\nMemFree: 1 kB\n"), Some(24_653_244 * 1_024));
         assert_eq!(total_memory_bytes("nothing of the kind"), None);
-        let shares = [None, Some(1 << 30), Some(8 << 30), Some(24 << 30), Some(u64::MAX)].map(at_work_share_mb);
+        let shares = [None, Some(1 << 30), Some(8 << 30), Some(24 << 30), Some(u64::MAX)].map(quarter_of_memory_mb);
         assert_eq!(shares, [1_024, 1_024, 2_048, 4_096, 4_096]);
     }
 }

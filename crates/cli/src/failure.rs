@@ -47,7 +47,7 @@ pub enum Failure {
     NotLoopback(std::net::IpAddr),
     #[error("[tenants.{tenant}] of the settings: {problem}")]
     Tenant { tenant: base::TenantId, problem: &'static str },
-    #[error("the settings have no tenant `{name}`{}; add a table [tenants.NAME], which may be empty", one_of(.near))]
+    #[error("the settings have no tenant `{name}`{}; add a table [tenants.NAME], which may be empty", similar_names_suffix(.near))]
     NoTenant { name: String, near: Vec<String> },
     #[error("the name after --principal is not valid: {cause}")]
     Principal { cause: base::IdError },
@@ -93,18 +93,18 @@ pub enum Failure {
     #[error(transparent)]
     Stdio(#[from] server::StdioError),
     /// A call of `app::calls` failed.
-    #[error("{}", call_error(.0))]
+    #[error("{}", call_error_message(.0))]
     Call(#[source] app::Error),
     #[error(
         "there is no catalog `{name}`{}; if you mean a file, write its path with the extension, such as ./{name}.yaml",
-        one_of(.near)
+        similar_names_suffix(.near)
     )]
     NoCatalog { name: String, near: Vec<String> },
     #[error(transparent)]
     Seed(#[from] teach::SeedError),
-    #[error("the catalog `{catalog}` has no capability `{name}`{}", one_of(.near))]
+    #[error("the catalog `{catalog}` has no capability `{name}`{}", similar_names_suffix(.near))]
     NoCapability { catalog: base::CatalogId, name: String, near: Vec<String> },
-    #[error("there is no error code `{code}`{}; docs/errors.md lists them", one_of(.near))]
+    #[error("there is no error code `{code}`{}; docs/errors.md lists them", similar_names_suffix(.near))]
     NoCode { code: String, near: Vec<String> },
     /// `argument` is the value of `--param` as it was written.
     #[error("--param {argument}: {problem}")]
@@ -133,7 +133,7 @@ pub enum Failure {
 
 /// Returns the message for the failure of a call. The message is the text that a model reads, except where that text names arguments of
 /// a tool, which the command line does not have.
-fn call_error(error: &app::Error) -> String {
+fn call_error_message(error: &app::Error) -> String {
     match error {
         app::Error::Session(session::Error::Review { explained, commit }) => format!(
             "{}: nothing ran, because the plan needs a review; read it, then run it with --commit {commit} (or --force)\n{explained}",
@@ -259,6 +259,6 @@ impl Failure {
 }
 
 /// Returns the similar names as the end of a sentence, such as "; one of: demo | github", or an empty text if there are none.
-fn one_of(near: &[String]) -> String {
+fn similar_names_suffix(near: &[String]) -> String {
     if near.is_empty() { String::new() } else { format!("; one of: {}", near.join(" | ")) }
 }

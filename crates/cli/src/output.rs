@@ -15,7 +15,7 @@ pub struct Output {
 
 /// Prints the error of a command line that cannot be parsed, as JSON if the command line has `--json`. clap also reports `--help` and
 /// `--version` as an "error", which is printed with the exit code 0.
-pub fn usage(error: &clap::Error) -> ExitCode {
+pub fn print_usage_error(error: &clap::Error) -> ExitCode {
     // No parsed arguments exist at this point, so `--json` is looked for in the raw arguments.
     let wants_json = std::env::args_os().any(|argument| argument == "--json");
     if error.use_stderr() && wants_json {

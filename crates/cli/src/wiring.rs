@@ -21,13 +21,13 @@ use crate::ports::{FilePresence, OperatorSecrets, SECRETS_KEY, SystemClock, Syst
 use crate::{shipped, tenants};
 
 /// The app of a configuration, and the catalogs of its first registry.
-pub struct Wired {
+pub struct WiredApp {
     pub app: Arc<App>,
     pub catalogs: Catalogs,
 }
 
 /// Builds the app of a configuration. The demo API runs until `stop` is cancelled.
-pub async fn app(config: &Config, stop: &CancellationToken) -> Result<Wired, Failure> {
+pub async fn app(config: &Config, stop: &CancellationToken) -> Result<WiredApp, Failure> {
     let catalogs = Catalogs::load(config)?;
     let mut routes = BTreeMap::new();
     if config.demo {
@@ -59,7 +59,7 @@ pub async fn app(config: &Config, stop: &CancellationToken) -> Result<Wired, Fai
         .with_js(Arc::new(engine(config)?), Arc::new(presence(config)?), config.js.clone());
     let rates = CallRates::new(tenants::calls_per_minute(&config.tenants));
     let app = App::new(Arc::new(service), Admission { keys_required, rates });
-    Ok(Wired { app: Arc::new(app), catalogs })
+    Ok(WiredApp { app: Arc::new(app), catalogs })
 }
 
 /// Returns whether API keys may exist. This function makes no data folder, so that a refused start leaves no folder behind.

@@ -34,7 +34,7 @@ impl Catalogs {
         shipped.retain(|own| !config.imported.iter().any(|imported| imported.id == own.id));
         shipped.extend(config.imported.iter().cloned());
         check_folders(&config.catalogs)?;
-        let (catalog_set, report) = CatalogSet::new(shipped).reload(&scan::folders(&config.catalogs));
+        let (catalog_set, report) = CatalogSet::new(shipped).reload(&scan::scan_folders(&config.catalogs));
         let catalogs = Self { folders: config.catalogs.clone(), catalog_set, report };
         if config.strict_catalogs { catalogs.without_problems() } else { Ok(catalogs) }
     }
@@ -81,7 +81,7 @@ impl Catalogs {
 /// Loads every catalog of these folders. A catalog file with a mistake is an error.
 pub fn load_folders(folders: &[PathBuf]) -> Result<Vec<Arc<Catalog>>, Failure> {
     check_folders(folders)?;
-    let (catalog_set, report) = CatalogSet::default().reload(&scan::folders(folders));
+    let (catalog_set, report) = CatalogSet::default().reload(&scan::scan_folders(folders));
     let loaded = Catalogs { folders: Vec::new(), catalog_set, report }.without_problems()?;
     Ok(loaded.registry().iter().cloned().collect())
 }

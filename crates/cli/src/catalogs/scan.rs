@@ -17,13 +17,16 @@ const MAX_FOLDER_BYTES: u64 = 256 * MIB;
 const MAX_FILES: usize = 2_000;
 
 /// Reads all catalog files of the folders.
-pub fn folders(folders: &[PathBuf]) -> Vec<FolderScan> {
-    folders.iter().map(|folder| FolderScan { folder: folder.display().to_string(), files: files(folder) }).collect()
+pub fn scan_folders(folders: &[PathBuf]) -> Vec<FolderScan> {
+    folders
+        .iter()
+        .map(|folder| FolderScan { folder: folder.display().to_string(), files: scan_files(folder) })
+        .collect()
 }
 
 /// Returns the sorted names of the catalog files in a folder: `*.yaml` and `*.yml`. Names that begin with a dot are left out, because
 /// editors and Kubernetes use such names for their own files.
-pub fn names(folder: &Path) -> Result<Vec<PathBuf>, FolderError> {
+pub fn catalog_file_names(folder: &Path) -> Result<Vec<PathBuf>, FolderError> {
     let unlisted = |cause: std::io::Error| match cause.kind() {
         ErrorKind::NotFound => FolderError::Missing,
         kind => FolderError::Unreadable(kind.to_string()),
@@ -44,12 +47,12 @@ pub fn names(folder: &Path) -> Result<Vec<PathBuf>, FolderError> {
     Ok(names)
 }
 
-fn files(folder: &Path) -> Result<Vec<FileScan>, FolderError> {
+fn scan_files(folder: &Path) -> Result<Vec<FileScan>, FolderError> {
     let mut bytes = 0;
     let mut files = Vec::new();
-    for name in names(folder)? {
+    for name in catalog_file_names(folder)? {
         let (shown, text) = match printable_name(&name) {
-            Some(plain) => (plain, read(&folder.join(&name))),
+            Some(plain) => (plain, read_target(&folder.join(&name))),
             None => (quoted_name(&name), Some(Err(FileError::Name))),
         };
         // `None` means that the file was removed after the folder was listed.
@@ -76,7 +79,7 @@ fn quoted_name(name: &Path) -> String {
 }
 
 /// Reads the text of a file, or of the target of a symbolic link. Returns `None` if the file does not exist.
-fn read(path: &Path) -> Option<Result<String, FileError>> {
+fn read_target(path: &Path) -> Option<Result<String, FileError>> {
     match std::fs::metadata(path) {
         Err(cause) if cause.kind() == ErrorKind::NotFound => {
             let leads_nowhere = std::fs::symlink_metadata(path).is_ok();
@@ -119,7 +122,7 @@ mod tests {
     use super::*;
 
     fn scan(folder: &Path) -> Vec<(String, Result<String, FileError>)> {
-        let files = folders(&[folder.to_owned()]).remove(0).files.unwrap();
+        let files = scan_folders(&[folder.to_owned()]).remove(0).files.unwrap();
         let name = |file: &str| file.rsplit('/').next().unwrap().to_owned();
         files.into_iter().map(|file| (name(&file.file), file.text)).collect()
     }
@@ -191,8 +194,11 @@ mod tests {
         for n in 0..=MAX_FILES {
             fs::write(folder.path().join(format!("{n}.yaml")), "").unwrap();
         }
-        assert_eq!(folders(&[folder.path().to_owned()])[0].files, Err(FolderError::TooManyFiles { most: MAX_FILES }));
+        assert_eq!(
+            scan_folders(&[folder.path().to_owned()])[0].files,
+            Err(FolderError::TooManyFiles { most: MAX_FILES })
+        );
         let missing = folder.path().join("missing");
-        assert_eq!(folders(&[missing])[0].files, Err(FolderError::Missing));
+        assert_eq!(scan_folders(&[missing])[0].files, Err(FolderError::Missing));
     }
 }

@@ -99,7 +99,7 @@ impl CatalogWatch {
             self.watch_folders();
         }
         self.fingerprint = fingerprint;
-        let files = settled(|| scan::folders(&self.folders), || std::thread::sleep(SCAN_PAUSE));
+        let files = settled(|| scan::scan_folders(&self.folders), || std::thread::sleep(SCAN_PAUSE));
         let (catalog_set, report) = self.catalog_set.reload(&files);
         if !report.is_empty() {
             offer(catalog_set.registry().clone());
@@ -199,7 +199,7 @@ impl FolderFingerprint {
             let metadata = std::fs::metadata(folder.join(&name)).ok();
             (name, metadata.as_ref().map(FileFingerprint::of))
         };
-        let files = scan::names(folder).map(|names| names.into_iter().map(file).collect());
+        let files = scan::catalog_file_names(folder).map(|names| names.into_iter().map(file).collect());
         Self { identity, files }
     }
 }

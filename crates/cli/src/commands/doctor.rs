@@ -14,7 +14,7 @@ use store::secrets::SecretStore;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::Settings;
-use crate::blobs::BlobsAt;
+use crate::blobs::BlobsConfig;
 use crate::catalogs::Catalogs;
 use crate::config::Config;
 use crate::failure::Failure;
@@ -25,7 +25,7 @@ use crate::{log, shipped, wiring};
 /// The result of one check.
 struct Finding {
     /// The part of the server that was checked, such as `storage`.
-    what: &'static str,
+    part: &'static str,
     /// A description of the good state, or the failure.
     result: Result<String, Failure>,
 }
@@ -36,17 +36,17 @@ pub async fn run(file: Option<&Path>, settings: &Settings, output: &Output) -> R
     let stop = CancellationToken::new();
     let catalogs = Catalogs::load(&Config { strict_catalogs: false, ..config.clone() });
     let mut findings = vec![
-        Finding { what: "settings", result: Ok(file.map_or("defaults".to_owned(), |f| f.display().to_string())) },
-        Finding { what: "storage", result: storage(&config).await },
-        Finding { what: "blobs", result: blobs(&config).await },
-        Finding { what: "port", result: port(&config).await },
+        Finding { part: "settings", result: Ok(file.map_or("defaults".to_owned(), |f| f.display().to_string())) },
+        Finding { part: "storage", result: storage(&config).await },
+        Finding { part: "blobs", result: blobs(&config).await },
+        Finding { part: "port", result: port(&config).await },
     ];
     findings.splice(1..1, catalog_findings(&catalogs));
     if config.demo {
-        findings.push(Finding { what: "demo API", result: demo(&config, &stop).await });
+        findings.push(Finding { part: "demo API", result: demo(&config, &stop).await });
     }
     let store = wiring::secret_store(&config);
-    findings.push(Finding { what: "secrets", result: check_secret_store(&store) });
+    findings.push(Finding { part: "secrets", result: check_secret_store(&store) });
     if let Ok(catalogs) = &catalogs {
         findings.extend(check_catalog_secrets(&config, &catalogs.registry(), store.clone()));
         findings.extend(check_fetch_secrets(&config, store));
@@ -62,8 +62,8 @@ fn report(findings: &[Finding], output: &Output) {
         let checks: Vec<_> = findings
             .iter()
             .map(|f| match &f.result {
-                Ok(detail) => json!({"check": f.what, "ok": true, "detail": detail}),
-                Err(problem) => json!({"check": f.what, "ok": false, "detail": problem.to_string()}),
+                Ok(detail) => json!({"check": f.part, "ok": true, "detail": detail}),
+                Err(problem) => json!({"check": f.part, "ok": false, "detail": problem.to_string()}),
             })
             .collect();
         output.value(&json!({"checks": checks}));
@@ -71,15 +71,15 @@ fn report(findings: &[Finding], output: &Output) {
     }
     for finding in findings {
         match &finding.result {
-            Ok(detail) => output.line(&format!("ok    {:9} {detail}", finding.what)),
-            Err(problem) => output.line(&format!("FAIL  {:9} {problem}", finding.what)),
+            Ok(detail) => output.line(&format!("ok    {:9} {detail}", finding.part)),
+            Err(problem) => output.line(&format!("FAIL  {:9} {problem}", finding.part)),
         }
     }
 }
 
 /// Reports the offered catalogs, and each file that cannot be offered.
 fn catalog_findings(loaded: &Result<Catalogs, Failure>) -> Vec<Finding> {
-    let finding = |result| Finding { what: "catalogs", result };
+    let finding = |result| Finding { part: "catalogs", result };
     let catalogs = match loaded {
         Ok(catalogs) => catalogs,
         Err(failure) => return vec![finding(Err(Failure::Found(failure.to_string())))],
@@ -132,7 +132,7 @@ async fn demo(config: &Config, stop: &CancellationToken) -> Result<String, Failu
     let config = Config {
         data: scratch.path().to_owned(),
         database: scratch.path().join(store::sqlite::FILE_NAME),
-        blobs: BlobsAt::folder(scratch.path()),
+        blobs: BlobsConfig::folder(scratch.path()),
         catalogs: Vec::new(),
         ..config.clone()
     };
@@ -188,7 +188,7 @@ fn check_catalog_secrets(config: &Config, registry: &Registry, store: Arc<Secret
                 }
                 Err(problem) => Err(Failure::Found(format!("{id}: {problem}"))),
             };
-            Finding { what: "secret", result }
+            Finding { part: "secret", result }
         })
         .collect()
 }
@@ -204,7 +204,7 @@ fn check_fetch_secrets(config: &Config, store: Arc<SecretStore>) -> Vec<Finding>
                 Ok(_) => Ok(format!("{name} is set; `fetch` uses it for {}", rule.origin)),
                 Err(problem) => Err(Failure::Found(format!("the rule of js.fetch for {}: {problem}", rule.origin))),
             };
-            findings.push(Finding { what: "secret", result });
+            findings.push(Finding { part: "secret", result });
         }
     }
     findings

@@ -14,10 +14,10 @@ use crate::failure::Failure;
 use crate::output::Output;
 
 pub async fn run(config_file: Option<&Path>, args: &ExecutionArgs, output: &Output) -> Result<(), Failure> {
-    with_app(config_file, Settings::from(&args.folder), async |app| act(&app, &args.action, output).await).await
+    with_app(config_file, Settings::from(&args.folder), async |app| run_action(&app, &args.action, output).await).await
 }
 
-async fn act(app: &App, action: &ExecutionAction, output: &Output) -> Result<(), Failure> {
+async fn run_action(app: &App, action: &ExecutionAction, output: &Output) -> Result<(), Failure> {
     match action {
         ExecutionAction::List { limit } => {
             let request = ListExecutions { after: None, limit: Some(*limit) };

@@ -20,10 +20,10 @@ use crate::output::Output;
 const IMPORTED_TAG: &str = "imported";
 
 pub async fn run(config_file: Option<&Path>, args: &HeapArgs, output: &Output) -> Result<(), Failure> {
-    with_app(config_file, Settings::from(&args.folder), async |app| act(&app, &args.action, output).await).await
+    with_app(config_file, Settings::from(&args.folder), async |app| run_action(&app, &args.action, output).await).await
 }
 
-async fn act(app: &App, action: &HeapAction, output: &Output) -> Result<(), Failure> {
+async fn run_action(app: &App, action: &HeapAction, output: &Output) -> Result<(), Failure> {
     match action {
         HeapAction::List { limit, after } => {
             let request = ListHeaps { after: *after, limit: (*limit).clamp(1, 1_000) };
@@ -41,7 +41,7 @@ async fn act(app: &App, action: &HeapAction, output: &Output) -> Result<(), Fail
         HeapAction::Diff { a, b } => diff(app, a, b, output).await?,
         HeapAction::Export { key, output: path } => {
             let bytes = app.call(&Context::command("export_heap"), ExportHeap { heap: key.clone() }).await?;
-            write_whole(path, &bytes).map_err(|cause| Failure::Unwritable { path: path.clone(), cause })?;
+            write_file_atomically(path, &bytes).map_err(|cause| Failure::Unwritable { path: path.clone(), cause })?;
             let value = json!({"heap": key, "file": path, "bytes": bytes.len()});
             output.value_or_line(&value, &format!("{} bytes", bytes.len()));
         }
@@ -97,7 +97,7 @@ async fn import(app: &App, path: &Path, mut tags: Tags, output: &Output) -> Resu
 }
 
 /// Writes a new file and renames it to `path`, so that a reader sees either the old content or the whole new content.
-fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+fn write_file_atomically(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     // A rename would replace a pipe or a device, such as `/dev/stdout`, instead of writing to it.
     if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
         return std::fs::write(path, bytes);

@@ -16,7 +16,7 @@ use crate::args::{ServeArgs, ToolSetArg};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::wiring::{self, Wired};
+use crate::wiring::{self, WiredApp};
 use crate::{background, log, tenants};
 
 /// The longest time that the start of the server waits for an answer of remote storage.
@@ -35,7 +35,7 @@ async fn serve_stdio(config: &Config, args: &ServeArgs, output: &Output) -> Resu
     let stop = CancellationToken::new();
     // This token is cancelled after the last call, because running calls still need the demo API and the traces during the drain.
     let ended = CancellationToken::new();
-    let Wired { app, catalogs } = wiring::app(config, &ended).await?;
+    let WiredApp { app, catalogs } = wiring::app(config, &ended).await?;
     let service = app.service().clone();
     let unreachable = check_blobs(config, &service).await?;
     stop_on_signal(stop.clone());
@@ -60,7 +60,7 @@ async fn serve_http(config: &Config, args: &ServeArgs, output: &Output) -> Resul
     let ended = CancellationToken::new();
     // The port is opened first, because a taken port is the most frequent mistake. Requests wait until `server::serve` answers them.
     let listener = wiring::listen(config.listen, config.port).await?;
-    let Wired { app, catalogs } = wiring::app(config, &ended).await?;
+    let WiredApp { app, catalogs } = wiring::app(config, &ended).await?;
     let service = app.service().clone();
     let unreachable = check_blobs(config, &service).await?;
     if !app.keys_required() && !config.listen.is_loopback() {

@@ -61,7 +61,7 @@ pub fn capability_tokens(catalog: &Catalog, entities: &[&str], capability: &str,
         entities_with_relations_by(catalog, capability).chain([described.entity.as_str()]).collect();
     let affected: Vec<&str> = affected.into_iter().filter(|name| entities.contains(name)).collect();
     let cost = |catalog: &Catalog| table(catalog, &affected, false, slots).map_or(0, |table| count_tokens(&table.text));
-    cost(catalog).saturating_sub(cost(&without(catalog, capability)))
+    cost(catalog).saturating_sub(cost(&without_capability(catalog, capability)))
 }
 
 /// Returns the entities with a relation that this capability follows.
@@ -71,7 +71,7 @@ fn entities_with_relations_by<'a>(catalog: &'a Catalog, capability: &'a str) -> 
 }
 
 /// Returns the catalog without one capability, and without the relations that need it.
-fn without(catalog: &Catalog, capability: &str) -> Catalog {
+fn without_capability(catalog: &Catalog, capability: &str) -> Catalog {
     let mut reduced = catalog.clone();
     reduced.capabilities.shift_remove(capability);
     for entity in reduced.entities.values_mut() {
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_removed_capability_takes_its_relations_with_it() {
-        let reduced = without(&shipped::demo().unwrap(), "ticket_list");
+        let reduced = without_capability(&shipped::demo().unwrap(), "ticket_list");
         assert!(reduced.capability("ticket_list").is_none());
         assert!(!reduced.entity("Person").unwrap().relations.contains_key("tickets"));
         assert!(reduced.entity("Ticket").unwrap().relations.contains_key("comments"));

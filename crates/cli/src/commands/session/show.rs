@@ -16,10 +16,10 @@ use crate::failure::Failure;
 use crate::output::Output;
 
 pub async fn session(config_file: Option<&Path>, args: &SessionsArgs, output: &Output) -> Result<(), Failure> {
-    with_app(config_file, Settings::from(&args.service), async |app| act(&app, &args.action, output).await).await
+    with_app(config_file, Settings::from(&args.service), async |app| run_action(&app, &args.action, output).await).await
 }
 
-async fn act(app: &App, action: &SessionAction, output: &Output) -> Result<(), Failure> {
+async fn run_action(app: &App, action: &SessionAction, output: &Output) -> Result<(), Failure> {
     match action {
         SessionAction::List => {
             let request = ListLogicalSessions { with_named: true };

@@ -8,16 +8,16 @@ use super::{edges, nodes};
 pub fn mermaid(catalog: &Catalog, entities: &[&str]) -> String {
     let mut lines = vec!["erDiagram".to_owned()];
     for entity in nodes(catalog, entities) {
-        lines.push(format!("    {} {{", word(&entity.name)));
+        lines.push(format!("    {} {{", mermaid_name(&entity.name)));
         for field in entity.key_fields() {
-            lines.push(format!("        {} {} PK", word(&type_name(&field.kind)), word(&field.name)));
+            lines.push(format!("        {} {} PK", mermaid_name(&type_name(&field.kind)), mermaid_name(&field.name)));
         }
         lines.push("    }".to_owned());
     }
     for edge in edges(catalog, entities) {
         let line = if edge.many { "||--o{" } else { "}o--o|" };
         let label = edge.name.replace('"', "'");
-        lines.push(format!("    {} {line} {} : \"{label}\"", word(edge.from), word(edge.to)));
+        lines.push(format!("    {} {line} {} : \"{label}\"", mermaid_name(edge.from), mermaid_name(edge.to)));
     }
     lines.join("\n") + "\n"
 }
@@ -32,7 +32,7 @@ fn type_name(kind: &Type) -> String {
 }
 
 /// Returns a name in which every character that Mermaid refuses in names is replaced by `_`.
-fn word(name: &str) -> String {
+fn mermaid_name(name: &str) -> String {
     let plain: String =
         name.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' }).collect();
     if plain.starts_with(|c: char| c.is_ascii_alphabetic()) { plain } else { format!("x{plain}") }
@@ -57,9 +57,9 @@ mod tests {
 
     #[test]
     fn any_name_becomes_one_word() {
-        assert_eq!(word("Ticket"), "Ticket");
-        assert_eq!(word("a b{c}\"é"), "a_b_c___");
-        assert_eq!(word("1x"), "x1x");
-        assert_eq!(word(""), "x");
+        assert_eq!(mermaid_name("Ticket"), "Ticket");
+        assert_eq!(mermaid_name("a b{c}\"é"), "a_b_c___");
+        assert_eq!(mermaid_name("1x"), "x1x");
+        assert_eq!(mermaid_name(""), "x");
     }
 }
