@@ -51,7 +51,7 @@ pub fn start(
         tasks.push(tokio::spawn(export));
     }
     tasks.push(tokio::spawn(service.clone().write_traces_until(ended.clone())));
-    let tenants = tenants::all(&config.tenants);
+    let tenants = tenants::all_tenants(&config.tenants);
     tokio::spawn(collect(service.clone(), ended.clone()));
     tokio::spawn(store_engine(service.clone(), tenants.clone(), ended.clone()));
     tokio::spawn(resume_scripts(service.clone(), tenants, stop.clone()));

@@ -119,7 +119,7 @@ struct ConfigFile {
 impl Config {
     /// Reads and checks the settings. `file` is the path of the configuration file from `--config`.
     pub fn read(file: Option<&Path>, settings: &Settings) -> Result<Self, Failure> {
-        let file = file.map(read_file).transpose()?.unwrap_or_default();
+        let file = file.map(read_config_file).transpose()?.unwrap_or_default();
         let data = settings.data.clone().or(file.data).or_else(default_data_folder).ok_or(Failure::NoDataFolder)?;
         let database = database_path(settings.storage.session_db_path.clone().or(file.database), &data);
         let blobs = BlobsConfig::read(file.blobs, &settings.storage, &data)?;
@@ -130,7 +130,7 @@ impl Config {
         if !(0.0..=1.0).contains(&file.teaching.writes) {
             return Err(Failure::Score { value: file.teaching.writes });
         }
-        tenants::check(&file.tenants)?;
+        tenants::check_tenants(&file.tenants)?;
         let loopback = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
         Ok(Self {
             data,
@@ -163,7 +163,7 @@ impl Config {
 /// each tenant.
 fn js_settings(file: JsSettings, tenants: &TenantsSettings) -> JsSettings {
     let at_work_mb = if file.at_work_mb == 0 { default_at_work_mb() } else { file.at_work_mb };
-    JsSettings { at_work_mb, heaps_mb_of: tenants::heaps_mb(tenants), ..file }
+    JsSettings { at_work_mb, heaps_mb_of: tenants::heap_limits_mb(tenants), ..file }
 }
 
 /// Returns the path of the database file. If `chosen` is a folder, the path is that of a file in this folder.
@@ -232,7 +232,7 @@ fn check_retention(retention: &Retention) -> Result<(), Failure> {
     }
 }
 
-fn read_file(path: &Path) -> Result<ConfigFile, Failure> {
+fn read_config_file(path: &Path) -> Result<ConfigFile, Failure> {
     let text = read_text(path)?;
     toml::from_str(&text).map_err(|cause| Failure::Config { path: path.to_owned(), cause: Box::new(cause) })
 }
@@ -243,11 +243,11 @@ pub fn read_text(path: &Path) -> Result<String, Failure> {
         std::io::ErrorKind::NotFound => Failure::Missing { path: path.to_owned() },
         _ => Failure::Unreadable { path: path.to_owned(), cause },
     })?;
-    text_of(path, bytes)
+    decode_text(path, bytes)
 }
 
 /// Converts bytes to text. The error names the first line that is not UTF-8, and `path` as the file.
-pub fn text_of(path: &Path, bytes: Vec<u8>) -> Result<String, Failure> {
+pub fn decode_text(path: &Path, bytes: Vec<u8>) -> Result<String, Failure> {
     String::from_utf8(bytes).map_err(|error| {
         let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         Failure::NotText { path: path.to_owned(), line: valid.iter().filter(|byte| **byte == b'\n').count() + 1 }

@@ -26,7 +26,7 @@ pub struct Otlp(mpsc::Sender<Value>);
 
 impl Exporter for Otlp {
     fn export(&self, session: LogicalSessionId, call: &CallRecord) {
-        if self.0.try_send(span(session, call)).is_err() {
+        if self.0.try_send(call_span(session, call)).is_err() {
             tracing::debug!("dropped a span, because the OpenTelemetry collector is too slow");
         }
     }
@@ -64,7 +64,7 @@ impl Otlp {
                     if spans.is_empty() {
                         break;
                     }
-                    send(&collector, spans).await;
+                    send_spans(&collector, spans).await;
                 }
             }
         };
@@ -73,10 +73,10 @@ impl Otlp {
 }
 
 /// Sends one batch of spans. If the request fails, the spans are dropped.
-async fn send(collector: &Collector, spans: Vec<Value>) {
+async fn send_spans(collector: &Collector, spans: Vec<Value>) {
     let count = spans.len();
     let body = json!({"resourceSpans": [{
-        "resource": {"attributes": [text("service.name", "tokamak"), text("service.version", env!("CARGO_PKG_VERSION"))]},
+        "resource": {"attributes": [text_attribute("service.name", "tokamak"), text_attribute("service.version", env!("CARGO_PKG_VERSION"))]},
         "scopeSpans": [{"scope": {"name": "tokamak"}, "spans": spans}],
     }]});
     if let Err(error) = collector.post(body.to_string()).await {
@@ -89,21 +89,21 @@ async fn send(collector: &Collector, spans: Vec<Value>) {
 }
 
 /// Returns a call as an OTLP span. All calls of one session have the same trace id.
-fn span(session: LogicalSessionId, call: &CallRecord) -> Value {
+fn call_span(session: LogicalSessionId, call: &CallRecord) -> Value {
     let trace = session.to_string().replace('-', "");
     let id = Digest::of(format!("{session}{}{}{}", call.at, call.tool, call.answer).as_bytes()).to_string();
     let nanos = |ms: i64| (i128::from(ms) * 1_000_000).to_string();
-    let mut attributes = vec![text("tokamak.outcome", &call.outcome)];
+    let mut attributes = vec![text_attribute("tokamak.outcome", &call.outcome)];
     let optional = [("tokamak.program", &call.program), ("tokamak.uri", &call.uri)];
-    attributes.extend(optional.into_iter().filter_map(|(name, value)| Some(text(name, value.as_ref()?))));
-    attributes.extend(call.plan.iter().map(|plan| text("tokamak.plan", &plan.to_string())));
+    attributes.extend(optional.into_iter().filter_map(|(name, value)| Some(text_attribute(name, value.as_ref()?))));
+    attributes.extend(call.plan.iter().map(|plan| text_attribute("tokamak.plan", &plan.to_string())));
     attributes.push(json!({"key": "tokamak.answer_chars", "value": {"intValue": call.answer_chars.to_string()}}));
     let step = |step: &session::StepRecord| {
         let rows = step.rows.map_or_else(|| "failed".to_owned(), |rows| rows.to_string());
         let took = json!({"key": "us", "value": {"intValue": step.us.to_string()}});
-        json!({"timeUnixNano": nanos(call.at), "name": step.name, "attributes": [took, text("rows", &rows)]})
+        json!({"timeUnixNano": nanos(call.at), "name": step.name, "attributes": [took, text_attribute("rows", &rows)]})
     };
-    let receipt = |receipt: &String| json!({"timeUnixNano": nanos(call.at + call.ms), "name": "receipt", "attributes": [text("receipt", receipt)]});
+    let receipt = |receipt: &String| json!({"timeUnixNano": nanos(call.at + call.ms), "name": "receipt", "attributes": [text_attribute("receipt", receipt)]});
     let events: Vec<Value> = call.steps.iter().map(step).chain(call.receipts.iter().map(receipt)).collect();
     let failed = !["ok", "running", "planned"].contains(&call.outcome.as_str());
     json!({
@@ -119,6 +119,6 @@ fn span(session: LogicalSessionId, call: &CallRecord) -> Value {
     })
 }
 
-fn text(key: &str, value: &str) -> Value {
+fn text_attribute(key: &str, value: &str) -> Value {
     json!({"key": key, "value": {"stringValue": value}})
 }

@@ -25,13 +25,13 @@ const SHIPPED: &[(&str, &str)] = shipped![
 const DEMO: &str = "demo";
 
 /// Reads every shipped catalog. The catalog of the demo API is included only if `demo` is true.
-pub fn all(demo: bool) -> Result<Vec<Arc<Catalog>>, Failure> {
+pub fn all_catalogs(demo: bool) -> Result<Vec<Arc<Catalog>>, Failure> {
     let wanted = SHIPPED.iter().filter(|(id, _)| demo || *id != DEMO);
     wanted.map(|(id, text)| read(id, text)).collect()
 }
 
 /// Reads the catalog of the demo API.
-pub fn demo() -> Result<Arc<Catalog>, Failure> {
+pub fn demo_catalog() -> Result<Arc<Catalog>, Failure> {
     read(DEMO, include_str!("../../../catalogs/demo.yaml"))
 }
 
@@ -61,8 +61,8 @@ mod tests {
 
     #[test]
     fn the_demo_can_be_left_out() {
-        assert_eq!(all(true).unwrap().len(), SHIPPED.len());
-        assert_eq!(all(false).unwrap().len(), SHIPPED.len() - 1);
-        assert_eq!(demo().unwrap().id.as_str(), "demo");
+        assert_eq!(all_catalogs(true).unwrap().len(), SHIPPED.len());
+        assert_eq!(all_catalogs(false).unwrap().len(), SHIPPED.len() - 1);
+        assert_eq!(demo_catalog().unwrap().id.as_str(), "demo");
     }
 }

@@ -44,12 +44,12 @@ struct KeySetting {
 pub type TenantsSettings = BTreeMap<TenantId, TenantSettings>;
 
 /// Returns the permissions of each tenant.
-pub fn allowed(tenants: &TenantsSettings) -> BTreeMap<TenantId, Permissions> {
-    tenants.iter().map(|(tenant, settings)| (tenant.clone(), settings.allow())).collect()
+pub fn permissions_by_tenant(tenants: &TenantsSettings) -> BTreeMap<TenantId, Permissions> {
+    tenants.iter().map(|(tenant, settings)| (tenant.clone(), settings.permissions())).collect()
 }
 
 /// Returns the API keys that are in the settings.
-pub fn keys(tenants: &TenantsSettings) -> Vec<ConfiguredKey> {
+pub fn configured_keys(tenants: &TenantsSettings) -> Vec<ConfiguredKey> {
     let keys_of = |(tenant, settings): (&TenantId, &TenantSettings)| {
         let tenant = tenant.clone();
         settings.keys.clone().into_iter().map(move |key| {
@@ -67,7 +67,7 @@ pub fn calls_per_minute(tenants: &TenantsSettings) -> BTreeMap<TenantId, u32> {
 }
 
 /// Returns the heap storage of the tenants that have `heaps_mb` in their table.
-pub fn heaps_mb(tenants: &TenantsSettings) -> BTreeMap<TenantId, u64> {
+pub fn heap_limits_mb(tenants: &TenantsSettings) -> BTreeMap<TenantId, u64> {
     tenants.iter().filter_map(|(tenant, settings)| Some((tenant.clone(), settings.heaps_mb?))).collect()
 }
 
@@ -78,14 +78,14 @@ pub fn default_principal() -> Principal {
 }
 
 /// Returns the tenants of the settings and the tenant `local`, which always exists.
-pub fn all(tenants: &TenantsSettings) -> Vec<TenantId> {
+pub fn all_tenants(tenants: &TenantsSettings) -> Vec<TenantId> {
     let local = Some(TenantId::local()).filter(|local| !tenants.contains_key(local));
     tenants.keys().cloned().chain(local).collect()
 }
 
 /// Finds a tenant of the settings by its name.
-pub fn named(tenants: &TenantsSettings, name: &str) -> Result<TenantId, Failure> {
-    let known = all(tenants);
+pub fn find_tenant(tenants: &TenantsSettings, name: &str) -> Result<TenantId, Failure> {
+    let known = all_tenants(tenants);
     let tenant = known.iter().find(|tenant| tenant.as_str() == name).cloned();
     tenant.ok_or_else(|| Failure::NoTenant {
         name: base::printable(name, 80),
@@ -94,14 +94,14 @@ pub fn named(tenants: &TenantsSettings, name: &str) -> Result<TenantId, Failure>
 }
 
 /// Returns the permissions of the tenant with this name. Without a name, everything is allowed.
-pub fn allow(tenants: &TenantsSettings, name: Option<&str>) -> Result<Permissions, Failure> {
+pub fn permissions_of(tenants: &TenantsSettings, name: Option<&str>) -> Result<Permissions, Failure> {
     let Some(name) = name else { return Ok(Permissions::default()) };
-    let tenant = named(tenants, name)?;
-    Ok(tenants.get(&tenant).map(TenantSettings::allow).unwrap_or_default())
+    let tenant = find_tenant(tenants, name)?;
+    Ok(tenants.get(&tenant).map(TenantSettings::permissions).unwrap_or_default())
 }
 
 /// Refuses an API key that is listed twice, because the order would decide its tenant, and a limit of zero calls per minute.
-pub fn check(tenants: &TenantsSettings) -> Result<(), Failure> {
+pub fn check_tenants(tenants: &TenantsSettings) -> Result<(), Failure> {
     if let Some(tenant) = tenants.iter().find(|(_, settings)| settings.calls_per_minute == Some(0)).map(|(t, _)| t) {
         return Err(Failure::Tenant {
             tenant: tenant.clone(),
@@ -109,7 +109,7 @@ pub fn check(tenants: &TenantsSettings) -> Result<(), Failure> {
         });
     }
     let mut digests = BTreeSet::new();
-    for key in keys(tenants) {
+    for key in configured_keys(tenants) {
         if !digests.insert(key.digest) {
             let problem = "one entry of `keys` is in the settings twice; remove one, because a key belongs to one tenant and one principal";
             return Err(Failure::Tenant { tenant: key.identity.tenant, problem });
@@ -158,7 +158,7 @@ fn suggested_catalog(registry: &Registry, pattern: &str) -> String {
 
 impl TenantSettings {
     /// Returns what the tenant may use.
-    pub fn allow(&self) -> Permissions {
+    pub fn permissions(&self) -> Permissions {
         let catalogs = as_strs(self.catalogs.as_deref());
         let capabilities = as_strs(self.capabilities.as_deref());
         Permissions::new(catalogs.as_deref(), capabilities.as_deref(), self.read_only)
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn an_entry_that_matches_nothing_is_reported_with_a_suggestion() {
-        let registry = Registry::new([crate::shipped::demo().unwrap()]).unwrap();
+        let registry = Registry::new([crate::shipped::demo_catalog().unwrap()]).unwrap();
         let text =
             "[a]\ncatalogs = [\"DEMO\", \"de*\", \"tracker\"]\ncapabilities = [\"demo:ticket_lst\", \"ticket_*\"]\n";
         let lines = unmatched_entries(&settings(text), &registry);
@@ -198,16 +198,16 @@ mod tests {
     #[test]
     fn a_key_names_one_tenant_only() {
         let key = format!("{{sha256 = \"{}\"}}", Digest::of(b"x"));
-        assert!(check(&settings(&format!("[a]\nkeys = [{key}]\n"))).is_ok());
-        assert!(check(&settings(&format!("[a]\nkeys = [{key}]\n[b]\nkeys = [{key}]\n"))).is_err());
-        assert!(check(&settings("[a]\ncalls_per_minute = 0\n")).is_err());
+        assert!(check_tenants(&settings(&format!("[a]\nkeys = [{key}]\n"))).is_ok());
+        assert!(check_tenants(&settings(&format!("[a]\nkeys = [{key}]\n[b]\nkeys = [{key}]\n"))).is_err());
+        assert!(check_tenants(&settings("[a]\ncalls_per_minute = 0\n")).is_err());
     }
 
     #[test]
     fn a_tenant_is_found_in_the_settings_or_is_local() {
         let known = settings("[acme]\n");
-        assert_eq!(named(&known, "acme").unwrap().as_str(), "acme");
-        assert_eq!(named(&known, "local").unwrap(), TenantId::local());
-        assert!(named(&known, "acne").unwrap_err().to_string().contains("acme"));
+        assert_eq!(find_tenant(&known, "acme").unwrap().as_str(), "acme");
+        assert_eq!(find_tenant(&known, "local").unwrap(), TenantId::local());
+        assert!(find_tenant(&known, "acne").unwrap_err().to_string().contains("acme"));
     }
 }

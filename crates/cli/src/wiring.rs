@@ -27,15 +27,15 @@ pub struct WiredApp {
 }
 
 /// Builds the app of a configuration. The demo API runs until `stop` is cancelled.
-pub async fn app(config: &Config, stop: &CancellationToken) -> Result<WiredApp, Failure> {
+pub async fn build_app(config: &Config, stop: &CancellationToken) -> Result<WiredApp, Failure> {
     let catalogs = Catalogs::load(config)?;
     let mut routes = BTreeMap::new();
     if config.demo {
         // The route is for the origin of the shipped demo catalog, even if a file replaces this catalog, because existing sessions may
         // have pinned the shipped one.
-        routes.insert(shipped::demo()?.origin.clone(), start_demo(stop).await?);
+        routes.insert(shipped::demo_catalog()?.origin.clone(), start_demo(stop).await?);
     }
-    let (store, blobs) = (store(config)?, blobs(config)?);
+    let (store, blobs) = (open_store(config)?, open_blobs(config)?);
     let secret_store = secret_store(config);
     if secret_store.has_key() {
         secret_store.check()?;
@@ -46,17 +46,17 @@ pub async fn app(config: &Config, stop: &CancellationToken) -> Result<WiredApp, 
     let ports = Ports {
         store,
         blobs,
-        upstream: Arc::new(upstream(config, routes, secret_store)?),
+        upstream: Arc::new(build_upstream(config, routes, secret_store)?),
         clock: Arc::new(SystemClock),
         entropy: Arc::new(SystemEntropy),
     };
     let service = Service::new(ports, catalogs.registry(), config.limits.clone())
         .with_teaching(config.teaching)
         .with_retention(config.retention.clone())
-        .with_tenants(Tenants::new(tenants::allowed(&config.tenants)))
+        .with_tenants(Tenants::new(tenants::permissions_by_tenant(&config.tenants)))
         .with_delegated(config.delegated)
-        .with_keys(tenants::keys(&config.tenants))
-        .with_js(Arc::new(engine(config)?), Arc::new(presence(config)?), config.js.clone());
+        .with_keys(tenants::configured_keys(&config.tenants))
+        .with_js(Arc::new(start_engine(config)?), Arc::new(register_process(config)?), config.js.clone());
     let rates = CallRates::new(tenants::calls_per_minute(&config.tenants));
     let app = App::new(Arc::new(service), Admission { keys_required, rates });
     Ok(WiredApp { app: Arc::new(app), catalogs })
@@ -66,7 +66,7 @@ pub async fn app(config: &Config, stop: &CancellationToken) -> Result<WiredApp, 
 pub fn may_have_keys(config: &Config) -> bool {
     match config.auth {
         Some(mode) => mode == AuthMode::Keys,
-        None => !tenants::keys(&config.tenants).is_empty() || config.database.exists(),
+        None => !tenants::configured_keys(&config.tenants).is_empty() || config.database.exists(),
     }
 }
 
@@ -75,10 +75,10 @@ async fn keys_required(config: &Config, store: &dyn ::ports::Store) -> Result<bo
     if let Some(mode) = config.auth {
         return Ok(mode == AuthMode::Keys);
     }
-    if !tenants::keys(&config.tenants).is_empty() {
+    if !tenants::configured_keys(&config.tenants).is_empty() {
         return Ok(true);
     }
-    for tenant in tenants::all(&config.tenants) {
+    for tenant in tenants::all_tenants(&config.tenants) {
         if !access::keys::list(store, &tenant).await?.is_empty() {
             return Ok(true);
         }
@@ -87,26 +87,26 @@ async fn keys_required(config: &Config, store: &dyn ::ports::Store) -> Result<bo
 }
 
 /// Starts the JavaScript engine. The compiled code of the engine is cached in the data folder, because compiling it takes seconds.
-fn engine(config: &Config) -> Result<js::Engine, Failure> {
+fn start_engine(config: &Config) -> Result<js::Engine, Failure> {
     let settings = js::Settings { code_cache: Some(config.data.join("engines")), ..js::Settings::default() };
     js::Engine::start(&settings).map_err(Failure::Engine)
 }
 
 /// Registers this process among the processes that use the same database.
-fn presence(config: &Config) -> Result<FilePresence, Failure> {
+fn register_process(config: &Config) -> Result<FilePresence, Failure> {
     // The folder is that of the database, because processes that share a database must find each other, wherever their blobs are.
     let folder = config.database.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(".".as_ref());
     FilePresence::join(folder).map_err(|cause| Failure::Presence { path: folder.to_owned(), cause })
 }
 
 /// Opens the SQLite database, and makes the file if it does not exist.
-pub fn store(config: &Config) -> Result<Arc<dyn ::ports::Store>, Failure> {
+pub fn open_store(config: &Config) -> Result<Arc<dyn ::ports::Store>, Failure> {
     Ok(Arc::new(::store::sqlite::SqliteStore::open(&config.database)?))
 }
 
 /// Opens the storage for blobs, and makes its folder if the folder does not exist. Remote storage gets no request at this time.
-pub fn blobs(config: &Config) -> Result<Arc<dyn ::ports::Blobs>, Failure> {
-    config.blobs.open(&config.database, &secrets(config, secret_store(config)))
+pub fn open_blobs(config: &Config) -> Result<Arc<dyn ::ports::Blobs>, Failure> {
+    config.blobs.open(&config.database, &operator_secrets(config, secret_store(config)))
 }
 
 /// Returns an upstream for a command that calls one catalog without an app. If this is the demo catalog, the demo API is served until
@@ -117,28 +117,28 @@ pub async fn upstream_for(
     stop: &CancellationToken,
 ) -> Result<upstream::HttpUpstream, Failure> {
     let mut routes = BTreeMap::new();
-    if config.demo && catalog.origin == shipped::demo()?.origin {
+    if config.demo && catalog.origin == shipped::demo_catalog()?.origin {
         routes.insert(catalog.origin.clone(), start_demo(stop).await?);
     }
-    upstream(config, routes, secret_store(config))
+    build_upstream(config, routes, secret_store(config))
 }
 
 /// Returns an upstream for requests that belong to no catalog, such as fetching a specification.
-pub fn upstream_alone(config: &Config) -> Result<upstream::HttpUpstream, Failure> {
-    upstream(config, BTreeMap::new(), secret_store(config))
+pub fn upstream_without_catalog(config: &Config) -> Result<upstream::HttpUpstream, Failure> {
+    build_upstream(config, BTreeMap::new(), secret_store(config))
 }
 
-fn upstream(
+fn build_upstream(
     config: &Config,
     routes: BTreeMap<Origin, Origin>,
     secret_store: Arc<SecretStore>,
 ) -> Result<upstream::HttpUpstream, Failure> {
     let options = upstream::Options { routes, ..upstream::Options::from(&config.limits) };
-    Ok(upstream::HttpUpstream::new(options, Arc::new(secrets(config, secret_store)), Arc::new(SystemClock))?)
+    Ok(upstream::HttpUpstream::new(options, Arc::new(operator_secrets(config, secret_store)), Arc::new(SystemClock))?)
 }
 
 /// Returns the operator's secrets, from all places of the settings.
-pub fn secrets(config: &Config, store: Arc<SecretStore>) -> OperatorSecrets {
+pub fn operator_secrets(config: &Config, store: Arc<SecretStore>) -> OperatorSecrets {
     OperatorSecrets::new(config.secrets_dir.clone(), store)
 }
 
@@ -150,7 +150,7 @@ pub fn secret_store(config: &Config) -> Arc<SecretStore> {
 /// Serves the demo API on a free loopback port until `stop` is cancelled, and returns the origin of the API.
 async fn start_demo(stop: &CancellationToken) -> Result<Origin, Failure> {
     let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
-    let listener = listen(loopback, 0).await?;
+    let listener = bind_listener(loopback, 0).await?;
     let address = listener.local_addr().map_err(|cause| Failure::Listen { address: loopback, port: 0, cause })?;
     let stop = stop.clone();
     tokio::spawn(async move {
@@ -167,7 +167,7 @@ async fn start_demo(stop: &CancellationToken) -> Result<Origin, Failure> {
     })
 }
 
-pub async fn listen(address: IpAddr, port: u16) -> Result<TcpListener, Failure> {
+pub async fn bind_listener(address: IpAddr, port: u16) -> Result<TcpListener, Failure> {
     TcpListener::bind(SocketAddr::new(address, port)).await.map_err(|cause| match cause.kind() {
         std::io::ErrorKind::AddrInUse => Failure::PortTaken { address, port },
         _ => Failure::Listen { address, port, cause },

@@ -30,7 +30,7 @@ impl Catalogs {
     /// Loads all catalogs. A folder that does not exist is an error, because the settings name it. A file with a mistake is only a
     /// problem in the report, because the server must still offer the other APIs.
     pub fn load(config: &Config) -> Result<Self, Failure> {
-        let mut shipped = shipped::all(config.demo)?;
+        let mut shipped = shipped::all_catalogs(config.demo)?;
         shipped.retain(|own| !config.imported.iter().any(|imported| imported.id == own.id));
         shipped.extend(config.imported.iter().cloned());
         check_folders(&config.catalogs)?;

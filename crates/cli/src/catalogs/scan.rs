@@ -88,12 +88,12 @@ fn read_target(path: &Path) -> Option<Result<String, FileError>> {
         Err(cause) => Some(Err(FileError::Unreadable(cause.kind().to_string()))),
         // The kind is checked before the file is opened, because opening a device may have effects.
         Ok(metadata) if !metadata.is_file() => Some(Err(FileError::NotAFile)),
-        Ok(_) => Some(text(path)),
+        Ok(_) => Some(read_regular_file(path)),
     }
 }
 
 /// Opens a regular file and reads its text.
-fn text(path: &Path) -> Result<String, FileError> {
+fn read_regular_file(path: &Path) -> Result<String, FileError> {
     let unreadable = |cause: std::io::Error| FileError::Unreadable(cause.kind().to_string());
     // `O_NONBLOCK`, because the file may have been replaced by a pipe since it was checked, and opening a pipe would wait for a writer.
     let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
@@ -155,8 +155,8 @@ mod tests {
                 if matches!(&*name, "dangling.yaml" | "loop.yaml") { "cannot be read" } else { "not a file" };
             assert!(text.unwrap_err().to_string().starts_with(expected), "{name}");
         }
-        // `text` opens the pipe without waiting for a writer, and refuses it by the second check.
-        assert_eq!(text(&at("pipe.yaml")), Err(FileError::NotAFile));
+        // `read_regular_file` opens the pipe without waiting for a writer, and refuses it by the second check.
+        assert_eq!(read_regular_file(&at("pipe.yaml")), Err(FileError::NotAFile));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use catalog::{FileError, FileScan, FolderScan};
 const MAX_ROUNDS: usize = 10;
 
 /// Calls `scan` until two results in a row agree, and returns that result. `pause` is called between two scans.
-pub fn settled(mut scan: impl FnMut() -> Vec<FolderScan>, mut pause: impl FnMut()) -> Vec<FolderScan> {
+pub fn scan_until_settled(mut scan: impl FnMut() -> Vec<FolderScan>, mut pause: impl FnMut()) -> Vec<FolderScan> {
     let mut last = scan();
     for round in 1.. {
         pause();
@@ -60,14 +60,14 @@ mod tests {
             folder_with(&[("a", "half")]),
         ]
         .into_iter();
-        let settled = settled(|| scans.next().unwrap_or_default(), || {});
+        let settled = scan_until_settled(|| scans.next().unwrap_or_default(), || {});
         assert_eq!((settled, scans.len()), (folder_with(&[("a", "half")]), 0));
     }
 
     #[test]
     fn a_file_that_keeps_changing_does_not_delay_the_others() {
         let mut scans = 0;
-        let settled = settled(
+        let settled = scan_until_settled(
             || {
                 scans += 1;
                 folder_with(&[("a", "unchanged"), ("log", &scans.to_string())])

@@ -16,7 +16,7 @@ use notify::event::{AccessKind, AccessMode};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio_util::sync::CancellationToken;
 
-use super::settle::settled;
+use super::settle::scan_until_settled;
 use super::{Occasion, log_report, scan};
 
 /// The shortest interval between two comparisons of fingerprints.
@@ -99,7 +99,7 @@ impl CatalogWatch {
             self.watch_folders();
         }
         self.fingerprint = fingerprint;
-        let files = settled(|| scan::scan_folders(&self.folders), || std::thread::sleep(SCAN_PAUSE));
+        let files = scan_until_settled(|| scan::scan_folders(&self.folders), || std::thread::sleep(SCAN_PAUSE));
         let (catalog_set, report) = self.catalog_set.reload(&files);
         if !report.is_empty() {
             offer(catalog_set.registry().clone());

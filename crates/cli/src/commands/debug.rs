@@ -86,7 +86,7 @@ pub(super) fn read_program(file: Option<&Path>) -> Result<ProgramSource, Failure
 /// Returns the scope of a session that was taught every entity of the demo catalog and of the catalogs in the folders. Other shipped
 /// catalogs are left out, because several of them have an entity `Issue`, so that this name would be ambiguous.
 fn scope(args: &DebugArgs) -> Result<Scope, Failure> {
-    let mut all: Vec<Arc<Catalog>> = vec![shipped::demo()?];
+    let mut all: Vec<Arc<Catalog>> = vec![shipped::demo_catalog()?];
     all.extend(catalogs::load_folders(&args.catalogs)?);
     let catalogs: BTreeMap<_, _> = all.iter().map(|c| (c.id.clone(), c.clone())).collect();
     let seeds: Vec<Seed> =

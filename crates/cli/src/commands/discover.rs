@@ -19,7 +19,7 @@ pub fn run(config_file: Option<&Path>, args: &DiscoverArgs, output: &Output) -> 
     let config = catalog::read_config(config_file, &args.folders)?;
     let registry = Catalogs::load(&config)?.registry();
     let index = Index::new(&registry);
-    let allow = tenants::allow(&config.tenants, args.tenant.as_deref())?;
+    let allow = tenants::permissions_of(&config.tenants, args.tenant.as_deref())?;
     let permit = |catalog: &Catalog, capability: &Capability| allow.permits(catalog, capability);
     let request = DiscoverRequest { intent: args.intent.clone(), apis: args.api.clone(), limit: args.limit };
     let discovered =

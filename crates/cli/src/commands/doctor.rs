@@ -93,14 +93,14 @@ fn catalog_findings(loaded: &Result<Catalogs, Failure>) -> Vec<Finding> {
 }
 
 async fn storage(config: &Config) -> Result<String, Failure> {
-    let store = wiring::store(config)?;
+    let store = wiring::open_store(config)?;
     store.ping().await.map_err(session::Error::from)?;
     Ok(format!("the database {} is writable", config.database.display()))
 }
 
 /// Writes, lists, reads and removes a blob. The content is random, so that no other blob is removed.
 async fn blobs(config: &Config) -> Result<String, Failure> {
-    let blobs = wiring::blobs(config)?;
+    let blobs = wiring::open_blobs(config)?;
     let probe = format!("tokamak doctor {:?}", SystemEntropy.bytes());
     let digest = blobs.put(probe.as_bytes()).await.map_err(session::Error::from)?;
     let read = blobs.get(&digest).await.map_err(session::Error::from);
@@ -120,7 +120,7 @@ async fn port(config: &Config) -> Result<String, Failure> {
     if !config.listen.is_loopback() {
         return Err(Failure::NotLoopback(config.listen));
     }
-    let free = wiring::listen(config.listen, config.port).await?;
+    let free = wiring::bind_listener(config.listen, config.port).await?;
     drop(free);
     Ok(format!("{}:{} is free", config.listen, config.port))
 }
@@ -136,7 +136,7 @@ async fn demo(config: &Config, stop: &CancellationToken) -> Result<String, Failu
         catalogs: Vec::new(),
         ..config.clone()
     };
-    let service = wiring::app(&config, stop).await?.app.service().clone();
+    let service = wiring::build_app(&config, stop).await?.app.service().clone();
     let caller = super::demo::caller();
     let seeds = vec![session::SeedRequest::all("demo", "Project")];
     let open = session::OpenRequest::new("tokamak doctor", seeds);
@@ -168,7 +168,7 @@ fn check_secret_store(store: &SecretStore) -> Result<String, Failure> {
 
 /// Checks whether each secret that a catalog names is set.
 fn check_catalog_secrets(config: &Config, registry: &Registry, store: Arc<SecretStore>) -> Vec<Finding> {
-    let kept = wiring::secrets(config, store);
+    let kept = wiring::operator_secrets(config, store);
     let tenant = TenantId::local();
     let named = |catalog: &Catalog| -> Vec<String> {
         catalog.auth.iter().flat_map(base::Auth::secret_names).map(str::to_owned).collect()
@@ -195,7 +195,7 @@ fn check_catalog_secrets(config: &Config, registry: &Registry, store: Arc<Secret
 
 /// Checks whether the secrets that the rules of `js.fetch` name are set, for the first tenant of each rule.
 fn check_fetch_secrets(config: &Config, store: Arc<SecretStore>) -> Vec<Finding> {
-    let kept = wiring::secrets(config, store);
+    let kept = wiring::operator_secrets(config, store);
     let mut findings = Vec::new();
     for rule in &config.js.fetch {
         let tenant = rule.tenants.as_ref().and_then(|tenants| tenants.first().cloned()).unwrap_or_else(TenantId::local);

@@ -79,7 +79,7 @@ fn read_source(path: &Path) -> Result<String, Failure> {
     }
     let mut bytes = Vec::new();
     std::io::stdin().read_to_end(&mut bytes).map_err(|cause| Failure::Unreadable { path: path.to_owned(), cause })?;
-    config::text_of(path, bytes)
+    config::decode_text(path, bytes)
 }
 
 /// Prints the console output, the result and the warning of a run.

@@ -35,7 +35,7 @@ async fn serve_stdio(config: &Config, args: &ServeArgs, output: &Output) -> Resu
     let stop = CancellationToken::new();
     // This token is cancelled after the last call, because running calls still need the demo API and the traces during the drain.
     let ended = CancellationToken::new();
-    let WiredApp { app, catalogs } = wiring::app(config, &ended).await?;
+    let WiredApp { app, catalogs } = wiring::build_app(config, &ended).await?;
     let service = app.service().clone();
     let unreachable = check_blobs(config, &service).await?;
     stop_on_signal(stop.clone());
@@ -59,8 +59,8 @@ async fn serve_http(config: &Config, args: &ServeArgs, output: &Output) -> Resul
     // This token is cancelled after the last call, because running calls still need the demo API and the traces during the drain.
     let ended = CancellationToken::new();
     // The port is opened first, because a taken port is the most frequent mistake. Requests wait until `server::serve` answers them.
-    let listener = wiring::listen(config.listen, config.port).await?;
-    let WiredApp { app, catalogs } = wiring::app(config, &ended).await?;
+    let listener = wiring::bind_listener(config.listen, config.port).await?;
+    let WiredApp { app, catalogs } = wiring::build_app(config, &ended).await?;
     let service = app.service().clone();
     let unreachable = check_blobs(config, &service).await?;
     if !app.keys_required() && !config.listen.is_loopback() {

@@ -21,7 +21,7 @@ pub async fn run(config_file: Option<&Path>, args: &TokenArgs, output: &Output) 
     let config = Config::read(config_file, &Settings::from(&args.folder))?;
     match &args.action {
         TokenAction::New { tenant, principal, print } => {
-            let tenant = tenants::named(&config.tenants, tenant)?;
+            let tenant = tenants::find_tenant(&config.tenants, tenant)?;
             let principal = match principal {
                 Some(name) => Principal::parse(name).map_err(|cause| Failure::Principal { cause })?,
                 None => tenants::default_principal(),
@@ -38,7 +38,7 @@ async fn new(config: &Config, identity: &Identity, print: bool, output: &Output)
     let id = key.digest.short();
     let setting = format!("{{ sha256 = \"{}\", principal = \"{}\" }}", key.digest, identity.principal);
     if !print {
-        let store = wiring::store(config)?;
+        let store = wiring::open_store(config)?;
         keys::store_key(store.as_ref(), &key, identity, SystemClock.now()).await?;
     }
     if output.json {
@@ -67,12 +67,13 @@ async fn new(config: &Config, identity: &Identity, print: bool, output: &Output)
 
 async fn list(config: &Config, tenant: Option<&str>, output: &Output) -> Result<(), Failure> {
     let chosen = match tenant {
-        Some(name) => vec![tenants::named(&config.tenants, name)?],
-        None => tenants::all(&config.tenants),
+        Some(name) => vec![tenants::find_tenant(&config.tenants, name)?],
+        None => tenants::all_tenants(&config.tenants),
     };
-    let configured = tenants::keys(&config.tenants).into_iter().filter(|key| chosen.contains(&key.identity.tenant));
+    let configured =
+        tenants::configured_keys(&config.tenants).into_iter().filter(|key| chosen.contains(&key.identity.tenant));
     let mut values: Vec<Value> = configured.map(|key| configured_key_value(&key)).collect();
-    let store = wiring::store(config)?;
+    let store = wiring::open_store(config)?;
     for tenant in &chosen {
         values.extend(keys::list(store.as_ref(), tenant).await?.iter().map(stored_key_value));
     }
@@ -95,19 +96,23 @@ async fn list(config: &Config, tenant: Option<&str>, output: &Output) -> Result<
 
 async fn revoke(config: &Config, id: &str, output: &Output) -> Result<(), Failure> {
     let shown = base::printable(id, 80);
-    let store = wiring::store(config)?;
-    let (key, was_revoked) = match keys::revoke(store.as_ref(), &tenants::all(&config.tenants), id, SystemClock.now())
-        .await?
-    {
-        Revocation::Revoked(key) => (key, false),
-        Revocation::AlreadyRevoked(key) => (key, true),
-        Revocation::Ambiguous => return Err(Failure::SeveralKeys { id: shown }),
-        Revocation::Unknown => {
-            let in_settings = tenants::keys(&config.tenants).iter().any(|key| key.digest.to_string().starts_with(id));
-            let configured = in_settings && !id.is_empty();
-            return Err(if configured { Failure::KeyInSettings { id: shown } } else { Failure::NoKey { id: shown } });
-        }
-    };
+    let store = wiring::open_store(config)?;
+    let (key, was_revoked) =
+        match keys::revoke(store.as_ref(), &tenants::all_tenants(&config.tenants), id, SystemClock.now()).await? {
+            Revocation::Revoked(key) => (key, false),
+            Revocation::AlreadyRevoked(key) => (key, true),
+            Revocation::Ambiguous => return Err(Failure::SeveralKeys { id: shown }),
+            Revocation::Unknown => {
+                let in_settings =
+                    tenants::configured_keys(&config.tenants).iter().any(|key| key.digest.to_string().starts_with(id));
+                let configured = in_settings && !id.is_empty();
+                return Err(if configured {
+                    Failure::KeyInSettings { id: shown }
+                } else {
+                    Failure::NoKey { id: shown }
+                });
+            }
+        };
     if output.json {
         output.value(&stored_key_value(&key));
     } else {

@@ -33,7 +33,7 @@ impl OperatorSecrets {
 
     /// Finds a secret. This function blocks, because it reads the disk if the environment does not have the secret.
     pub fn find(&self, tenant: &TenantId, name: &str) -> Result<Secret, Error> {
-        match in_environment(name)? {
+        match find_in_environment(name)? {
             Some(secret) => Ok(secret),
             None => self.find_on_disk(tenant, name),
         }
@@ -41,7 +41,9 @@ impl OperatorSecrets {
 
     /// Finds a secret in the folder or in the encrypted store.
     fn find_on_disk(&self, tenant: &TenantId, name: &str) -> Result<Secret, Error> {
-        if let Some(secret) = self.folder.as_ref().map(|folder| files::read(folder, name)).transpose()?.flatten() {
+        if let Some(secret) =
+            self.folder.as_ref().map(|folder| files::read_secret_file(folder, name)).transpose()?.flatten()
+        {
             return Ok(secret);
         }
         if let Some(secret) = self.store.get(tenant, name).map_err(|error| store_error(name, error))? {
@@ -56,7 +58,7 @@ impl OperatorSecrets {
 #[async_trait]
 impl Secrets for OperatorSecrets {
     async fn get(&self, tenant: &TenantId, name: &str) -> Result<Secret, Error> {
-        if let Some(secret) = in_environment(name)? {
+        if let Some(secret) = find_in_environment(name)? {
             return Ok(secret);
         }
         let (own, tenant, name) = (self.clone(), tenant.clone(), name.to_owned());
@@ -67,7 +69,7 @@ impl Secrets for OperatorSecrets {
 }
 
 /// Finds a secret in the environment.
-fn in_environment(name: &str) -> Result<Option<Secret>, Error> {
+fn find_in_environment(name: &str) -> Result<Option<Secret>, Error> {
     // A catalog that names the key of the store would send this key to its API.
     if name == SECRETS_KEY {
         return Err(files::unusable(

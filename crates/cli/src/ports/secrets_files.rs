@@ -15,7 +15,7 @@ use crate::failure::Failure;
 const MAX_BYTES: u64 = 64 * 1024;
 
 /// Reads the secret with this name. Returns `None` if the folder has no file of this name.
-pub fn read(folder: &Path, name: &str) -> Result<Option<Secret>, Error> {
+pub fn read_secret_file(folder: &Path, name: &str) -> Result<Option<Secret>, Error> {
     if !is_name(name) {
         return Err(unusable(name, NAME_RULE));
     }
@@ -134,13 +134,13 @@ mod tests {
         for (bytes, value) in values {
             for mode in [0o600, 0o400, 0o640] {
                 put(folder.path(), "TOKEN", bytes, mode);
-                assert_eq!(read(folder.path(), "TOKEN").unwrap().unwrap().expose(), value);
+                assert_eq!(read_secret_file(folder.path(), "TOKEN").unwrap().unwrap().expose(), value);
                 std::fs::remove_file(folder.path().join("TOKEN")).unwrap();
             }
         }
         put(folder.path(), "real", b"abc", 0o600);
         symlink(folder.path().join("real"), folder.path().join("linked")).unwrap();
-        assert_eq!(read(folder.path(), "linked").unwrap().unwrap().expose(), "abc");
+        assert_eq!(read_secret_file(folder.path(), "linked").unwrap().unwrap().expose(), "abc");
     }
 
     #[test]
@@ -148,7 +148,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for mode in [0o644, 0o604, 0o602, 0o666, 0o601] {
             put(folder.path(), "OPEN", b"hunter2", mode);
-            let error = read(folder.path(), "OPEN").unwrap_err();
+            let error = read_secret_file(folder.path(), "OPEN").unwrap_err();
             assert!(matches!(&error, Error::Unusable { hint, .. } if hint.contains("chmod 600")), "{error:?}");
             assert!(!format!("{error:?} {error}").contains("hunter2"));
             std::fs::remove_file(folder.path().join("OPEN")).unwrap();
@@ -158,10 +158,10 @@ mod tests {
         put(folder.path(), "LARGE", &vec![b'a'; 64 * 1024 + 1], 0o600);
         std::fs::create_dir(folder.path().join("FOLDER")).unwrap();
         for name in ["EMPTY", "BYTES", "LARGE", "FOLDER"] {
-            assert!(matches!(read(folder.path(), name), Err(Error::Unusable { .. })), "{name}");
+            assert!(matches!(read_secret_file(folder.path(), name), Err(Error::Unusable { .. })), "{name}");
         }
-        assert!(read(folder.path(), "MISSING").unwrap().is_none());
-        assert!(read(&folder.path().join("none"), "X").unwrap().is_none());
+        assert!(read_secret_file(folder.path(), "MISSING").unwrap().is_none());
+        assert!(read_secret_file(&folder.path().join("none"), "X").unwrap().is_none());
     }
 
     #[test]
@@ -186,7 +186,7 @@ mod tests {
         let inside = folder.path().join("in");
         for name in ["../out", "..", ".", "", "/etc/passwd", "a/b", "a\\b", ".hidden", "a\0b", "é", "a b", "a\n", &long]
         {
-            assert!(matches!(read(&inside, name), Err(Error::Unusable { .. })), "{name:?}");
+            assert!(matches!(read_secret_file(&inside, name), Err(Error::Unusable { .. })), "{name:?}");
         }
     }
 }

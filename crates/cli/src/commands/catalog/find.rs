@@ -54,7 +54,7 @@ pub fn read_text_of(path: &Path) -> Result<CatalogText, Failure> {
     let mut bytes = Vec::new();
     let unreadable = |cause| Failure::Unreadable { path: "standard input".into(), cause };
     std::io::stdin().read_to_end(&mut bytes).map_err(unreadable)?;
-    let text = crate::config::text_of(Path::new("standard input"), bytes)?;
+    let text = crate::config::decode_text(Path::new("standard input"), bytes)?;
     Ok(CatalogText { name: "<stdin>".to_owned(), text })
 }
 

@@ -19,12 +19,12 @@ use crate::{tenants, wiring};
 pub fn run(config_file: Option<&Path>, args: &CatalogListArgs, output: &Output) -> Result<(), Failure> {
     let config = find::read_config(config_file, &args.folders)?;
     let catalogs = Catalogs::load(&config)?;
-    let allow = tenants::allow(&config.tenants, args.tenant.as_deref())?;
+    let allow = tenants::permissions_of(&config.tenants, args.tenant.as_deref())?;
     let allowed = |(catalog, file): (Arc<Catalog>, _)| Some(OfferedCatalog { catalog: allow.view(&catalog)?, file });
     let offered: Vec<OfferedCatalog> = catalogs.offered().into_iter().filter_map(allowed).collect();
     let mut problems: Vec<String> = catalogs.problems().iter().flat_map(|p| p.lines()).collect();
     problems.extend(tenants::unmatched_entries(&config.tenants, &catalogs.registry()));
-    let secrets = wiring::secrets(&config, wiring::secret_store(&config));
+    let secrets = wiring::operator_secrets(&config, wiring::secret_store(&config));
     if output.json {
         let catalogs: Vec<Value> = offered.iter().map(|one| catalog_value(one, &secrets)).collect();
         output.value(&json!({"catalogs": catalogs, "problems": problems}));

@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn each_read_of_the_demo_costs_something_and_less_than_the_table() {
-        let demo = shipped::demo().unwrap();
+        let demo = shipped::demo_catalog().unwrap();
         let all: Vec<&str> = demo.entities.keys().map(String::as_str).collect();
         let table = full_table(&demo).unwrap();
         assert!(table.dropped.is_empty(), "{:?}", table.dropped);
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_removed_capability_takes_its_relations_with_it() {
-        let reduced = without_capability(&shipped::demo().unwrap(), "ticket_list");
+        let reduced = without_capability(&shipped::demo_catalog().unwrap(), "ticket_list");
         assert!(reduced.capability("ticket_list").is_none());
         assert!(!reduced.entity("Person").unwrap().relations.contains_key("tickets"));
         assert!(reduced.entity("Ticket").unwrap().relations.contains_key("comments"));

@@ -154,7 +154,7 @@ fn read_program(args: &PlanArgs) -> Result<String, Failure> {
             let path = Path::new("standard input");
             let unreadable = |cause| Failure::Unreadable { path: path.to_owned(), cause };
             std::io::stdin().read_to_end(&mut bytes).map_err(unreadable)?;
-            config::text_of(path, bytes)
+            config::decode_text(path, bytes)
         }
     }
 }

@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn the_demo_is_drawn_as_text() {
-        let demo = shipped::demo().unwrap();
+        let demo = shipped::demo_catalog().unwrap();
         let text = mermaid(&demo, &["Ticket", "Comment"]);
         let expected = "erDiagram\n    Ticket {\n        Project project PK\n        int number PK\n    }\n    Comment {\n        \
                       int id PK\n    }\n    Ticket ||--o{ Comment : \"comments\"\n";

@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn the_demo_is_drawn_as_a_picture() {
-        let demo = shipped::demo().unwrap();
+        let demo = shipped::demo_catalog().unwrap();
         let all: Vec<&str> = demo.entities.keys().map(String::as_str).collect();
         let picture = svg(&demo, &all).unwrap();
         assert!(picture.starts_with("<?xml") && picture.trim_end().ends_with("</svg>"), "{picture}");

@@ -65,7 +65,7 @@ async fn fetch(config_file: Option<&Path>, url: &str, graphql_query: Option<&str
     };
     let mut config = find::read_config(config_file, &CatalogFolders::default())?;
     config.limits.response_bytes = MAX_BYTES;
-    let upstream = wiring::upstream_alone(&config)?;
+    let upstream = wiring::upstream_without_catalog(&config)?;
     let call = Call { tenant: TenantId::local(), request, repeatable: true, pace: None };
     let response = upstream.send(call).await.map_err(|error| unfetched(error.to_string()))?;
     if !response.is_success() {

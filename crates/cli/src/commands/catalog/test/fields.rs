@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn missing_values_and_unknown_choices_are_named() {
-        let demo = shipped::demo().unwrap();
+        let demo = shipped::demo_catalog().unwrap();
         let people = demo.capability("person_list").unwrap();
         let mut fields = FieldCoverage::new(&demo, people);
         assert!(fields.remarks().is_empty(), "without rows there are no remarks");

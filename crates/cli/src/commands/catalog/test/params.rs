@@ -127,7 +127,7 @@ mod tests {
 
     /// Returns the message with which these arguments are refused, or an empty text if they are accepted.
     fn refusal(params: &[&str]) -> String {
-        let demo = shipped::demo().unwrap();
+        let demo = shipped::demo_catalog().unwrap();
         let reads: Vec<&Capability> = demo.capabilities.values().filter(|c| c.kind.is_read()).collect();
         let params: Vec<String> = params.iter().map(|p| (*p).to_owned()).collect();
         match GivenParams::parse(&params).and_then(|given| given.check(&demo, &reads)) {
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn values_get_the_type_of_their_parameter() {
-        let demo = shipped::demo().unwrap();
+        let demo = shipped::demo_catalog().unwrap();
         let params = ["number=7", "ticket_list.state=open", "state=done", r#"ticket={"project":"OPS","number":1}"#];
         let given = GivenParams::parse(&params.map(str::to_owned)).unwrap();
         let value = |capability, name| given.value(&demo, demo.capability(capability).unwrap(), name);

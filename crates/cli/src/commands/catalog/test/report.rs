@@ -74,12 +74,12 @@ impl ReportEntry {
                 value["with"] = json!(args);
                 value["rows"] = json!(outcome.rows.len());
                 value["calls"] = json!(outcome.calls);
-                value["ms"] = json!(ms(outcome.elapsed));
+                value["ms"] = json!(milliseconds(outcome.elapsed));
                 value["fields"] = outcome.fields.value();
                 value["pages_lost"] = json!(outcome.lost_page);
                 if let Some(error) = &outcome.error {
                     value["error"] = json!({"code": code(error), "message": error.to_string()});
-                    value["fields"]["misfit"] = misfit(error);
+                    value["fields"]["misfit"] = mistyped_field(error);
                 }
             }
         }
@@ -140,7 +140,7 @@ fn facts(outcome: &CallOutcome) -> String {
     let plural = |n: usize, word: &str| if n == 1 { format!("1 {word}") } else { format!("{n} {word}s") };
     let rows = plural(outcome.rows.len(), "row");
     let calls = plural(outcome.calls as usize, "call");
-    format!("{error}{rows} · {calls} · {} ms", ms(outcome.elapsed))
+    format!("{error}{rows} · {calls} · {} ms", milliseconds(outcome.elapsed))
 }
 
 fn remarks(outcome: &CallOutcome) -> Vec<String> {
@@ -156,12 +156,12 @@ fn remarks(outcome: &CallOutcome) -> Vec<String> {
     remarks
 }
 
-fn ms(elapsed: Duration) -> u64 {
+fn milliseconds(elapsed: Duration) -> u64 {
     u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Returns the field whose value has a wrong type, or null if the error is another one.
-fn misfit(error: &StepError) -> Value {
+fn mistyped_field(error: &StepError) -> Value {
     let StepError::Decode { source, .. } = error else { return Value::Null };
     let DecodeError::Field { entity, field, cause, .. } = source.as_ref() else { return Value::Null };
     let (expected, found) = match cause {
