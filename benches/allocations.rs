@@ -1,5 +1,5 @@
-//! Counts allocations and their bytes for binding one request and for decoding one page of 100 rows.
-//! Invariant: the numbers are counts instead of times, so they are the same on every machine; nothing is asserted.
+//! Counts the allocations, and their bytes, for binding one request and for decoding one page of 100 rows.
+//! Invariant: the results are counts and not times, so they are the same on every machine. The benchmark asserts nothing.
 
 // why: a benchmark has no caller that could handle an error, so it stops at the line that failed.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 const ROWS: usize = 100;
 
-/// Makes a page in the form of the demo API's answer.
+/// Makes a page of tickets in the JSON form of the demo API.
 fn page() -> Vec<u8> {
     let body = "Seen on two machines since the last release; a restart helps for an hour. ".repeat(4);
     let row = |number: usize| {

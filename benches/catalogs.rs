@@ -1,5 +1,5 @@
-//! Times the loading of a large catalog: YAML text to a sealed catalog, its canonical form with its digest, and back.
-//! Invariant: the text is generated here and is the same on every machine; nothing is asserted about time.
+//! Times the loading of a large catalog: from YAML text to a checked catalog, to its canonical form with digest, and from this form.
+//! Invariant: the catalog is generated and is the same on every machine. The benchmark asserts nothing about time.
 
 // why: a benchmark has no caller that could handle an error, so it stops at the line that failed.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
@@ -34,7 +34,7 @@ fn main() {
     row("refuse: one dangling name, with its place", || drop(catalog::read("large.yaml", &broken).unwrap_err()));
 }
 
-/// Prints the median and the best of some rounds.
+/// Prints the median and the shortest time of `ROUNDS` rounds.
 fn row(what: &str, work: impl FnMut()) {
     let (median, best) = rounds::median_and_best(ROUNDS, work);
     println!("{what:<44} {median:>8.2} ms median {best:>8.2} ms best");

@@ -1,7 +1,7 @@
-//! Measures discovery: its quality over the labelled intents of `tests/discovery`, and its time over 50 catalogs with 10,000
-//! capabilities.
+//! Measures discovery (the search for the entities of an intent): its quality with the labelled intents of `tests/discovery`, and its time
+//! with 50 catalogs and 10,000 capabilities.
 
-// why: a benchmark prints, and a failed expectation ends it.
+// why: a benchmark prints its results, and an error ends it.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
 #[path = "../crates/teach/tests/it/labelled_intents/mod.rs"]
@@ -26,7 +26,7 @@ fn main() {
     print_times(&intents);
 }
 
-/// Prints how well the expected entities are found, and how well discovery decides.
+/// Prints the quality of the found entities, and the quality of the decisions (such as "no match").
 fn print_quality(all: &[Outcome]) {
     println!("{:36} {:>8} {:>10} {:>8}", "quality, shipped catalogs", "intents", "recall@5", "MRR");
     for split in ["dev", "held"] {
@@ -57,7 +57,7 @@ fn line<'a>(name: &str, outcomes: impl Iterator<Item = &'a Outcome>) {
     println!("{name:36} {:>8} {:>10.3} {:>8.3}", quality.intents, quality.recall_at_5, quality.mrr);
 }
 
-/// Prints the times of building an index and of answering the intents.
+/// Prints the time to build the index and the times to answer the intents.
 fn print_times(intents: &[LabelledIntent]) {
     let catalogs: Vec<Arc<Catalog>> = (0..CATALOGS).map(|n| Arc::new(generated(n, 0))).collect();
     let capabilities: usize = catalogs.iter().map(|c| c.capabilities.len()).sum();
@@ -83,7 +83,7 @@ fn print_times(intents: &[LabelledIntent]) {
     println!("{:36} {:>10.2} ms", "index after one catalog changed", reload);
     println!("{:36} {:>10.2} ms", "discover, median", times[times.len() / 2]);
     println!("{:36} {:>10.2} ms of 5 allowed", "discover, p99", times[times.len() * 99 / 100]);
-    // Other work on the machine changes the line above, but not this one.
+    // Other work on the machine changes the percentile, but hardly the median of the rounds.
     println!("{:36} {:>10.2} ms", "slowest intent, median of its rounds", by_intent[by_intent.len() - 1]);
 }
 
@@ -93,7 +93,7 @@ fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
     (result, started.elapsed().as_secs_f64() * 1_000.0)
 }
 
-/// Nouns of the generated entities. Intents use them too, so that many entities match.
+/// The nouns of the generated entities. The labelled intents contain some of these nouns, so many entities match.
 const NOUNS: [&str; 40] = [
     "issue",
     "ticket",
@@ -137,7 +137,7 @@ const NOUNS: [&str; 40] = [
     "member",
 ];
 
-/// Makes a catalog of 40 entities with five capabilities each, which differs for each number.
+/// Makes a catalog of 40 entities with five capabilities each. Each `number` gives another catalog.
 fn generated(number: usize, version: usize) -> Catalog {
     let noun = |at: usize| NOUNS[(at * 7 + number * 3) % NOUNS.len()];
     let capital = |word: &str| word[..1].to_uppercase() + &word[1..];

@@ -1,5 +1,5 @@
-//! Times the stages from text to plan, and how they grow up to the largest program allowed.
-//! Invariant: every measured program is checked to have a plan; nothing is asserted about time.
+//! Times the stages of the compiler from text to plan, for programs of growing size up to the largest allowed program.
+//! Invariant: the benchmark stops if a measured program has no plan. It asserts nothing about time.
 
 // why: a benchmark has no caller that could handle an error, so it stops at the line that failed.
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::panic)]
@@ -16,7 +16,7 @@ use teach::{Ledger, Seed};
 
 const ROUNDS: usize = 400;
 
-/// Twelve statements of the kind that an agent writes at the end of a triage.
+/// A program of twelve statements, like those that an agent writes at the end of a triage.
 const PROGRAM: &str = r#"me = Account.me()
 open = Ticket{project="OPS", state=open, since=now-7d}
 hot = open.filter{votes>=3, labels=bug}.sort(votes, desc).limit(5)
@@ -44,7 +44,7 @@ fn scope() -> Scope {
     scope
 }
 
-/// Returns the median of many rounds in microseconds.
+/// Returns the median time of the rounds in microseconds.
 fn median<T>(rounds: usize, mut work: impl FnMut() -> T) -> f64 {
     let mut times: Vec<f64> = (0..rounds)
         .map(|_| {
@@ -65,7 +65,7 @@ struct Cost {
 }
 
 impl Cost {
-    /// Parsing reads the tokens itself, so lexing is not counted twice.
+    /// Returns the time from text to plan. The time of lexing is left out, because parsing includes it.
     fn all(&self) -> f64 {
         self.parse + self.check + self.plan
     }
@@ -84,7 +84,7 @@ fn measure(scope: &Scope, text: &str, rounds: usize) -> Cost {
     }
 }
 
-/// Makes many statements that all differ, each with names of its own.
+/// Makes a program of `count` statements, which all differ and define different names.
 fn statements(count: usize) -> String {
     let line = |n: usize| match n % 3 {
         0 => format!("a{n} = Ticket{{project=\"P{n}\", state=open}}.limit({})\n", n + 1),
@@ -95,7 +95,7 @@ fn statements(count: usize) -> String {
     (0..last).map(line).collect::<String>() + &format!("a{}", last - 1)
 }
 
-/// Makes one statement with a long text.
+/// Makes a program whose statement has a text of about `bytes` bytes.
 fn long_text(bytes: usize) -> String {
     let body = "Some line of a long text, with \"quotes\" and ;; more.\n".repeat(bytes / 54);
     format!("t = <<T\n{body}T\nTicket(project=\"OPS\", number=7).close(note=t)")

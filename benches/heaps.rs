@@ -1,6 +1,6 @@
-//! Times a stateful JavaScript step in this process: on a live guest, on a heap in memory, and from stored objects.
-//! Invariant: each number is printed next to the least time that V8 needs for the same heap (restore and snapshot with its own
-//! SnapshotCreator); nothing is asserted about time.
+//! Times a JavaScript step with a heap: on a live guest, on a heap in memory, and on a heap from stored objects.
+//! Invariant: each result is printed with the shortest time of V8 for the same heap (restore and snapshot with SnapshotCreator). The
+//! benchmark asserts nothing about time.
 
 // why: a benchmark has no caller that could handle an error, so it stops at the line that failed.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
@@ -14,12 +14,13 @@ use ports::Scripts;
 use ports::scripts::{Completion, Input, Limits, Outcome, Step, Stepped, Stop, Surroundings};
 use tokio::runtime::{Builder, Runtime};
 
-/// The allocator of the binary.
+/// The same allocator as in the binary `tokamak`.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Milliseconds and bytes for each step, measured on a machine of this kind with V8 10.2.
+/// The milliseconds and the stored bytes of one step with V8 10.2 on the small heap, measured on a machine of the same type.
 const V8_SMALL: (f64, f64) = (15.6, 466_000.0);
+/// The same numbers for the large heap.
 const V8_LARGE: (f64, f64) = (130.0, 2_460_000.0);
 const ROUNDS: usize = 400;
 
@@ -44,7 +45,7 @@ fn main() {
     bench.compute();
 }
 
-/// The engine to measure, and its settings for more engines.
+/// The engine to measure, and the settings from which further engines are started.
 struct EngineBench {
     engine: Arc<Engine>,
     settings: Settings,
@@ -65,7 +66,7 @@ impl EngineBench {
         println!("fresh heap and eval              {:>9.3} ms  ({:.3} of processor)", time.wall, time.processor);
     }
 
-    /// Measures steps on one heap: on a live guest, on a heap in memory, and from stored objects.
+    /// Measures steps on one heap: on a live guest, on a heap in memory, and on a heap from stored objects.
     fn heap(&self, what: &str, make: &str, work: &str, v8: (f64, f64)) {
         let made = step(&self.engine, None, make);
         println!("\n{what}: memory of {:.1} MB", made.heap.memory_bytes as f64 / 1e6);
@@ -77,7 +78,7 @@ impl EngineBench {
             head = stepped.heap.key;
         });
         hot.row("hot step", "0.15", v8.0);
-        // The live guest has left this heap, and no other guest has been idle for long, so the image is mapped anew.
+        // The live guest has another heap by now, and all other guests were used recently, so a new guest maps the image.
         let cached = rounds(ROUNDS / 4, || drop(step(&self.engine, Some(made.heap.key), work)));
         cached.row("cached, not alive, new guest", "0.5", v8.0);
         self.moved_guest(make, work).row("cached, not alive, moved guest", "0.5", v8.0);
@@ -93,7 +94,7 @@ impl EngineBench {
         }
     }
 
-    /// Times a step when all guests are in use: a guest of another heap is moved to this one.
+    /// Times a step while all guests are in use, so that a guest of another heap is reused for this heap.
     fn moved_guest(&self, make: &str, work: &str) -> RoundTime {
         const LIVE: usize = 4;
         let engine = Arc::new(Engine::start(&Settings { live_guests: LIVE, ..self.settings.clone() }).unwrap());
@@ -113,14 +114,14 @@ impl EngineBench {
         })
     }
 
-    /// Times sessions of a few steps each, all with live guests.
+    /// Measures the memory of many sessions of a few steps each, all with live guests.
     fn resident(&self) {
         const SESSIONS: usize = 200;
-        // Guests of earlier measurements would be evicted for these.
+        // The guests of earlier measurements are dropped, because they would be evicted during this measurement.
         self.engine.forget();
         let before = resident_bytes();
         for session in 0..SESSIONS {
-            // Equal programs would make equal heaps, and only one of them would be stored.
+            // Each session has another constant, because equal heaps would be stored only once.
             let mut head = step(&self.engine, None, &format!("{SMALL}; const session = {session}")).heap.key;
             for _ in 0..4 {
                 head = step(&self.engine, Some(head), "next()").heap.key;
@@ -130,8 +131,8 @@ impl EngineBench {
         println!("\nresident, a small session that is alive {each:>6.2} MB  (goal 1)");
     }
 
-    /// Times the guest, the same sources built for this machine, and Node, in turns. Other work on the machine then affects all
-    /// of them alike.
+    /// Measures the time of a program in the guest, in the same JavaScript engine as a native binary, and in Node. They run in turns, so that other work
+    /// on the machine affects all of them.
     fn compute(&self) {
         println!();
         for (what, code) in COMPUTE {
@@ -158,7 +159,7 @@ impl EngineBench {
     }
 }
 
-/// The measured programs: a loop over numbers, and a program with objects, strings, sorting and text.
+/// The programs for `compute`, each with its title: a loop over numbers, and a program with objects, strings and sorting.
 const COMPUTE: [(&str, &str); 2] = [
     ("30,000,000 rounds of `s += i % 7`", "var s = 0; for (var i = 0; i < 3e7; i++) s += i % 7; s"),
     (
@@ -167,8 +168,8 @@ const COMPUTE: [(&str, &str); 2] = [
     ),
 ];
 
-/// Runs code in each other engine that is installed, and returns the milliseconds that it measures itself. `scripts/qjs.sh` builds the
-/// first engine.
+/// Runs code in each of the other engines that is installed, and returns the milliseconds that the code measures. `scripts/qjs.sh` builds
+/// the first of these engines.
 fn other_engines(code: &str) -> Vec<(&'static str, f64)> {
     let file = tempfile::Builder::new().suffix(".js").tempfile().unwrap();
     let timed = format!("const began = Date.now(); {code}; console.log(Date.now() - began)");
@@ -186,7 +187,7 @@ fn other_engines(code: &str) -> Vec<(&'static str, f64)> {
     all.into_iter().filter(|(_, program, _)| !program.is_empty()).filter_map(run).collect()
 }
 
-/// Repeats the work and returns the time of a round.
+/// Repeats the work `count` times, and returns the time of one round.
 fn rounds(count: usize, mut work: impl FnMut()) -> RoundTime {
     let before = processor_ms();
     let mut times: Vec<f64> = (0..count)
@@ -230,7 +231,7 @@ fn wait<T>(future: impl Future<Output = T>) -> T {
     RUNTIME.block_on(future)
 }
 
-/// Returns the processor time of all threads so far in milliseconds. Other work on the machine does not change it.
+/// Returns the processor time of all threads of this process so far, in milliseconds. Other work on the machine does not change this time.
 fn processor_ms() -> f64 {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();
     let schedules = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("schedstat")).ok());
@@ -238,8 +239,8 @@ fn processor_ms() -> f64 {
     schedules.filter_map(on_cpu).sum::<f64>() / 1e6
 }
 
-/// Returns the private memory of this process with its page tables. Pages of an image that several guests map are not included,
-/// because the kernel would count them for each guest.
+/// Returns the private memory and the page tables of this process in bytes. Pages of an image that several guests map are not included,
+/// because the kernel counts such pages once for each guest.
 fn resident_bytes() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let kilobytes = |line: &str| {

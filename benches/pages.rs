@@ -1,6 +1,6 @@
-//! Compares reading many pages through Tokamak with a bare HTTP client that reads the same pages and parses them.
-//! Invariant: both sides take turns within one run and send the same requests, equally many at once, to the same demo API in this
-//! process; nothing is asserted about time.
+//! Compares the time to read many pages through Tokamak with the time of a plain HTTP client that reads and parses the same pages.
+//! Invariant: both sides run in turns, and send the same requests with the same concurrency to the same demo API in this process. The
+//! benchmark asserts nothing about time.
 
 // why: a benchmark has no caller that could handle an error, so it stops at the line that failed.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
@@ -26,7 +26,7 @@ struct Clock;
 
 #[async_trait]
 impl ports::Clock for Clock {
-    /// The clock of the binary, because each call reads it several times.
+    /// Reads the system clock like the binary, because each call reads the clock several times.
     fn now(&self) -> Timestamp {
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
         Timestamp(i64::try_from(since.as_millis()).unwrap())
@@ -45,7 +45,7 @@ impl ports::Secrets for NoSecrets {
     }
 }
 
-/// Everything of Tokamak that a program needs from its text to its rows, except a session.
+/// The parts of Tokamak that run a program from its text to its rows, without a session.
 struct ProgramRunner {
     upstream: upstream::HttpUpstream,
     scope: Scope,
@@ -59,7 +59,8 @@ impl ProgramRunner {
     /// Reads the demo catalog and sets its page size.
     fn new(address: SocketAddr, size: usize) -> Self {
         let text = include_str!("../catalogs/demo.yaml").replace("max: 100", &format!("max: {size}"));
-        // A route would add a cost that a real API does not have, which is reached at the origin of its catalog.
+        // The origin in the catalog is replaced by the address of the demo API. A route to the demo API would add a cost that calls of
+        // real APIs do not have.
         let text = text.replace("http://demo.localhost", &format!("http://{address}"));
         let catalog = Arc::new(catalog::read("demo.yaml", &text).unwrap());
         let limits = Limits { pages: PAGES, rows: 1_000_000, ..Limits::default() };
@@ -92,7 +93,7 @@ impl ProgramRunner {
     }
 }
 
-/// Reads a list as a client without Tokamak would: send, read, parse, keep. Returns the number of rows.
+/// Reads a list with a plain HTTP client: the pages are requested, parsed and stored. Returns the number of rows.
 async fn read_bare(client: &reqwest::Client, list: &str, pages: usize) -> usize {
     let mut pages_read: Vec<Value> = Vec::new();
     for page in 1..=pages {
@@ -103,7 +104,7 @@ async fn read_bare(client: &reqwest::Client, list: &str, pages: usize) -> usize 
     pages_read.iter().map(|page| page["data"].as_array().unwrap().len()).sum()
 }
 
-/// Starts the demo API with this number of further tickets for each list.
+/// Starts the demo API, adds `tickets` tickets for each list, and returns the address of the API.
 async fn demo(client: &reqwest::Client, tickets: usize) -> SocketAddr {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -123,14 +124,14 @@ async fn demo(client: &reqwest::Client, tickets: usize) -> SocketAddr {
     address
 }
 
-/// The median times of one comparison.
+/// The median times of both sides of one comparison.
 struct Measured {
     name: String,
     ours: Duration,
     bare: Duration,
 }
 
-/// Runs one round of each side in turns, so that other work on the machine affects both.
+/// Runs the rounds of both sides in turns, so that other work on the machine affects both.
 async fn measure<A: AsyncFnMut() -> usize, B: AsyncFnMut() -> usize>(
     name: String,
     mut ours: A,
@@ -140,7 +141,7 @@ async fn measure<A: AsyncFnMut() -> usize, B: AsyncFnMut() -> usize>(
     let mut bare_times = Vec::new();
     assert_eq!(ours().await, bare().await, "the sides read different rows");
     for round in 0..ROUNDS {
-        // The sides also take turns at being first.
+        // Each side is first in every second round.
         for turn in 0..2 {
             let started = Instant::now();
             if (round + turn) % 2 == 0 {
@@ -157,7 +158,7 @@ async fn measure<A: AsyncFnMut() -> usize, B: AsyncFnMut() -> usize>(
     Measured { name, ours: our_times[ROUNDS / 2], bare: bare_times[ROUNDS / 2] }
 }
 
-/// Makes eight independent reads. Reads that only differ in their limit would become one read.
+/// Makes a program of eight independent reads. The reads have different filters, because reads that differ only in their limit become one.
 fn side_by_side() -> String {
     let names: Vec<String> = (0..LISTS).map(label).collect();
     let mut program = String::new();
@@ -175,7 +176,7 @@ fn label(list: usize) -> String {
 async fn main() {
     let mut results = Vec::new();
     for size in [20, 100] {
-        // The upstream installs the TLS provider that the other client needs too.
+        // The plain client needs the TLS provider that making an upstream installs.
         let installs_provider = ProgramRunner::new(SocketAddr::from(([127, 0, 0, 1], 9)), size);
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
         drop(installs_provider);

@@ -1,5 +1,5 @@
-//! Compares a call through Tokamak with the same call made directly, as ratios of medians within one run.
-//! Invariant: every variant reads the same ticket from the same demo API in this process; nothing is asserted about time.
+//! Compares the time of a call through Tokamak with the time of the same call made directly, as a ratio of medians within one run.
+//! Invariant: every variant reads the same ticket from the same demo API in this process. The benchmark asserts nothing about time.
 
 // why: a benchmark has no caller that could handle an error, so it stops at the line that failed.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
@@ -51,7 +51,7 @@ fn caller() -> Caller {
     Caller::local()
 }
 
-/// Runs `work` after a warm-up and returns the median of a round.
+/// Runs `work` repeatedly after a warm-up, and returns the median time of a round.
 async fn median<F: AsyncFnMut()>(mut work: F) -> Duration {
     for _ in 0..20 {
         work().await;

@@ -1,6 +1,6 @@
-//! Compares the executor's steps with hand-written loops over the same rows, and a plan of many reads with the least time that
-//! its concurrency allows, as ratios within one run.
-//! Invariant: both sides of a ratio return the same rows, which is checked before anything is timed.
+//! Compares the time of the executor's steps with the time of hand-written loops over the same rows, and the time of a plan with many reads
+//! with the shortest time that its concurrency allows. The results are ratios within one run.
+//! Invariant: before a comparison is timed, it is checked that both sides return the same rows.
 
 // why: a benchmark has no caller that could handle an error, so it stops at the line that failed.
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::panic)]
@@ -44,7 +44,7 @@ fn step(kind: StepKind, columns: &[(&str, Type)]) -> Step {
     }
 }
 
-/// Makes tickets in the form of a list: a dozen fields, some of them text.
+/// Makes the rows of a list of tickets with a dozen fields each, some of them text.
 fn tickets() -> Vec<Row> {
     let states = ["open", "doing", "done"];
     let mut seed = 7u64;
@@ -65,7 +65,7 @@ fn tickets() -> Vec<Row> {
     (0..ROWS).map(one).collect()
 }
 
-/// Returns the median time of a round.
+/// Runs `work` repeatedly, and returns the median time of a round.
 fn median(mut work: impl FnMut() -> usize) -> Duration {
     let mut times: Vec<Duration> = (0..ROUNDS)
         .map(|_| {
@@ -221,7 +221,7 @@ impl ports::Upstream for DelayedUpstream {
 const READS: usize = 50;
 const LATENCY: Duration = Duration::from_millis(50);
 
-/// Compares many independent reads with the least time that the limit of calls at once allows.
+/// Compares the time of many independent reads with the shortest time that the limit of concurrent calls allows.
 fn side_by_side() {
     let text = "catalog: c\nversion: 1\ntitle: C\norigin: http://c.test\nentities:\n  Person:\n    about: x\n    key: [id]\n    \
                 fields: {id: string, name: string}\ncapabilities:\n  person_get: {get: Person, http: \"GET /people/{id}\"}\n";

@@ -1,7 +1,7 @@
-//! Measures runs of JavaScript through the whole server: durable runs per second over MCP, ten thousand steps in one session, the
+//! Measures runs of JavaScript with the whole server: durable runs per second over MCP, the time of ten thousand steps in one session, the
 //! time to park a run and continue it in another process, and the memory of sessions.
-//! Invariant: the load generator runs on the same machine in this process; every answer is read completely and checked; nothing is
-//! asserted about time.
+//! Invariant: this process generates the load on the same machine as the server. Every answer is read completely and checked. The
+//! benchmark asserts nothing about time.
 
 // why: a benchmark has no caller that could handle an error, so it stops at the line that failed.
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::panic)]
@@ -24,18 +24,23 @@ use serde_json::json;
 use tokamak::Tokamak;
 use wire::{Wire, message};
 
-/// The allocator of the binary.
+/// The same allocator as in the binary `tokamak`.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// The number of sessions that run scripts at the same time.
 const SESSIONS: usize = 64;
+/// The duration of the measurement of runs per second.
 const SECONDS: u64 = 5;
+/// The number of steps in the measurement of one long session.
 const STEPS: usize = 10_000;
+/// The number of idle sessions in the measurement of memory.
 const IDLE: usize = 10_000;
+/// The script that counts its runs in the heap.
 const COUNT: &str = "globalThis.n = (globalThis.n ?? 0) + 1";
 
 fn main() {
-    // `cargo bench -p cli --bench runs -- steps` measures the steps only.
+    // The arguments select measurements: `cargo bench -p cli --bench runs -- steps` measures only the steps.
     let chosen: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     let is_chosen = |part: &str| chosen.is_empty() || chosen.iter().any(|name| name == part);
     let runtime = tokio::runtime::Runtime::new().unwrap();
@@ -62,7 +67,7 @@ async fn open_session(wire: &mut Wire, intent: &str) -> String {
     text.split('`').nth(1).unwrap().to_owned()
 }
 
-/// Runs a counting script in each session, one run after another, each session on a connection of its own.
+/// Measures runs per second of many sessions. Each session has its own connection, and runs a counting script again and again.
 async fn many_sessions() {
     let folder = tempfile::tempdir().unwrap();
     let tokamak = Tokamak::start(folder.path());
@@ -102,14 +107,14 @@ async fn many_sessions() {
     let each = (tokamak.processor() - processor_before).as_secs_f64() * 1e3 / runs;
     let name = format!("run_js, {SESSIONS} sessions, durable");
     println!("{name:<70} {:>9.0} /s  (goal 4,000; the server used {each:.3} ms of processor each)", runs / seconds);
-    // Each session has counted all of its runs.
+    // The counter of each session must equal the number of its runs.
     for (reference, runs) in refs.iter().zip(counts) {
         let last = wire.call("run_js", &json!({"logical_session_ref": reference, "code": "n"})).await;
         assert!(last.contains(&format!("\"result\":{}", runs + 1)), "{last} after {runs} runs");
     }
 }
 
-/// Compares the first thousand steps of a session with its tenth.
+/// Compares the time of the first thousand steps of a session with the time of the tenth thousand.
 async fn steps_of_one_session() {
     let folder = tempfile::tempdir().unwrap();
     let mut steps_done = 0;
@@ -120,7 +125,7 @@ async fn steps_of_one_session() {
         let mut wire = Wire::to(&tokamak.host).await;
         let reference = open_session(&mut wire, "ten thousand steps").await;
         let body = message("run_js", &json!({"logical_session_ref": reference, "code": COUNT}));
-        // The first step reads the heap from storage.
+        // The first step is not measured, because it reads the heap from storage.
         wire.call_for("run_js", &body, "completed").await;
         let started = Instant::now();
         let processor_before = tokamak.processor();
@@ -151,7 +156,7 @@ async fn steps_of_one_session() {
     }
 }
 
-/// The bytes of stored rows, ids and values.
+/// The sizes of the stored rows in bytes, with their ids and values.
 struct StoredBytes {
     /// The rows of heaps. No heap of this session is large enough for a blob.
     heaps: i64,
@@ -160,7 +165,7 @@ struct StoredBytes {
 }
 
 impl StoredBytes {
-    /// Counts the bytes in a data folder that no server uses.
+    /// Reads the sizes from a data folder. No server may use this folder at the time.
     async fn of(data: &std::path::Path) -> Self {
         let store = store::sqlite::SqliteStore::open(&data.join(store::sqlite::FILE_NAME)).unwrap();
         let mut bytes = Self { heaps: 0, rows: 0 };
@@ -179,7 +184,7 @@ impl StoredBytes {
     }
 }
 
-/// Measures the memory of sessions in use, and of sessions that are only stored.
+/// Measures the memory of sessions that are in use, and of sessions that are only in storage.
 async fn memory_of_sessions() {
     let folder = tempfile::tempdir().unwrap();
     let tokamak = Tokamak::start(folder.path());
@@ -206,7 +211,7 @@ async fn memory_of_sessions() {
     drop(wire);
     tokamak.stop();
     let empty = tempfile::tempdir().unwrap();
-    // The first start compiles the engine, so it is not measured.
+    // The first start is not measured, because it compiles the JavaScript engine.
     StartedServer::measure(empty.path()).await;
     let without = StartedServer::measure(empty.path()).await;
     let with = StartedServer::measure(folder.path()).await;
@@ -216,7 +221,7 @@ async fn memory_of_sessions() {
     println!("{name:<70} {:>9.0} ms  ({:.0} with none)", with.ready_ms, without.ready_ms);
 }
 
-/// The cost of a server that was started on a data folder.
+/// The memory and the start time of a server on a data folder.
 struct StartedServer {
     /// The resident memory after one run.
     memory_mb: f64,

@@ -1,7 +1,7 @@
 //! Measures sessions of the real binary over MCP and HTTP: the time of a call on one connection, calls per second on 64
 //! connections, the size of a session on disk, and the time of a start with 100,000 sessions.
-//! Invariant: the load generator runs on the same machine in this process; every answer is read completely; nothing is asserted
-//! about time.
+//! Invariant: this process generates the load on the same machine as the server. Every answer is read completely. The benchmark asserts
+//! nothing about time.
 
 // why: a benchmark has no caller that could handle an error, so it stops at the line that failed.
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::panic)]
@@ -23,10 +23,13 @@ use serde_json::{Value, json};
 use tokamak::Tokamak;
 use wire::{Wire, message};
 
+/// The number of connections that make calls at the same time.
 const CONNECTIONS: usize = 64;
+/// The duration of the measurement of calls per second.
 const SECONDS: u64 = 5;
+/// The number of stored sessions in the measurement of the start.
 const STORED: usize = 100_000;
-/// The ten entities that a session is taught: those of the demo, and some of a shipped catalog.
+/// The ten entities that each session is taught, with their catalogs: all entities of the demo, and some of another shipped catalog.
 const ENTITIES: [(&str, &str); 10] = [
     ("demo", "Project"),
     ("demo", "Ticket"),
@@ -44,7 +47,7 @@ fn seeds(entities: &[(&str, &str)]) -> Value {
     entities.iter().map(|(api, entity)| json!({"api": api, "entity": entity})).collect()
 }
 
-/// Returns the median in milliseconds.
+/// Returns the median of the times in milliseconds.
 fn median_ms(mut times: Vec<Duration>) -> f64 {
     times.sort();
     times[times.len() / 2].as_secs_f64() * 1e3
@@ -99,7 +102,7 @@ async fn open_sessions(tokamak: &Tokamak) -> Vec<String> {
     refs
 }
 
-/// Measures the calls per second if each session is called on a connection of its own.
+/// Measures the calls per second of a tool. Each session is called on its own connection.
 async fn call_rate(tokamak: &Tokamak, refs: &[String], tool: &'static str, mark: &'static str, goal: &str) {
     let done = Arc::new(AtomicUsize::new(0));
     let until = Instant::now() + Duration::from_secs(SECONDS);
@@ -128,10 +131,10 @@ async fn call_rate(tokamak: &Tokamak, refs: &[String], tool: &'static str, mark:
     println!("{name:<70} {:>9.0} /s  (goal {goal}; the server used {each:.3} ms of processor each)", calls / seconds);
 }
 
-/// Measures the bytes that a session of ten entities adds to the folder, and the memory of idle sessions.
+/// Measures the bytes that a session of ten entities adds to the data folder, and the memory that the server uses for an idle session.
 async fn on_disk() {
     const SESSIONS: usize = 1_500;
-    /// Sessions before the measurement: the caches of the database and the allocator grow with the first ones.
+    /// The number of sessions before the measurement. The caches of the database and the allocator grow during the first sessions.
     const WARM: usize = 500;
     let empty = tempfile::tempdir().unwrap();
     Tokamak::start(empty.path()).stop();
@@ -147,11 +150,11 @@ async fn on_disk() {
         let open = json!({"intent": format!("on disk, {n}"), "seeds": seeds(&ENTITIES)});
         wire.call("plasm_context", &open).await;
     }
-    // Traces are written shortly after the answer.
+    // The server writes traces shortly after its answers.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let grown = tokamak.resident_kb().saturating_sub(resident_before) as f64 / (SESSIONS - WARM) as f64;
     drop(wire);
-    // A stop writes the log back into the database.
+    // When the server stops, it copies the write-ahead log into the database file.
     tokamak.stop();
     let each = (folder_bytes(folder.path()) - folder_bytes(empty.path())) as f64 / SESSIONS as f64 / 1024.0;
     println!("{:<70} {each:>9.1} KB  (goal 30)", "a session of ten entities on disk, before results");
@@ -164,7 +167,7 @@ fn folder_bytes(folder: &Path) -> u64 {
     entries.map(|e| if e.path().is_dir() { folder_bytes(&e.path()) } else { e.metadata().map_or(0, |m| m.len()) }).sum()
 }
 
-/// Measures a start with many sessions: the rows of one session are copied a hundred thousand times under other ids.
+/// Measures the start of a server with many stored sessions. They are copies of the rows of one session under other ids.
 async fn start_up() {
     let folder = tempfile::tempdir().unwrap();
     {

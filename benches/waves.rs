@@ -1,5 +1,5 @@
-//! Times teaching: a ledger is extended and its wave rendered, for a catalog of 1,000 capabilities.
-//! Invariant: every row is checked as in a session; nothing is asserted about time.
+//! Times teaching with a catalog of 1,000 capabilities: extending a ledger, and rendering the new wave (the addition to the table).
+//! Invariant: every row of the table is checked as in a session. The benchmark asserts nothing about time.
 
 // why: a benchmark has no caller that could handle an error, so it stops at the line that failed.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
@@ -14,7 +14,7 @@ mod large;
 mod rounds;
 
 const ROUNDS: usize = 60;
-/// The time that the design allows.
+/// The time in milliseconds that the design allows.
 const TARGET: f64 = 5.0;
 
 fn main() {
@@ -43,7 +43,7 @@ fn main() {
     });
 }
 
-/// Prints the median and the best of some rounds.
+/// Prints the median and the shortest time of `ROUNDS` rounds, and the ratio of the median to `TARGET`.
 fn row(what: &str, work: impl FnMut()) {
     let (median, best) = rounds::median_and_best(ROUNDS, work);
     println!("{what:<44} {median:>8.2} ms median {best:>8.2} ms best {:>6.2}x", median / TARGET);

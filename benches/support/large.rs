@@ -1,5 +1,5 @@
-//! A large catalog for benchmarks: 125 entities and 1,000 capabilities of all kinds.
-//! Invariant: the text is generated here and is the same on every machine.
+//! Generates a large catalog for benchmarks, with 125 entities and 1,000 capabilities of all kinds.
+//! Invariant: the text of the catalog is the same on every machine.
 
 use std::fmt::Write as _;
 

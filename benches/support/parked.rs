@@ -1,8 +1,8 @@
-//! Measures parking and resuming: a waiting run is stored, its service ends, and another service continues the run, with an engine
-//! and a connection to the store of its own.
-//! Invariant: the time of the call itself is not included. If the run waits for a call, the time of the call on the second service is
-//! subtracted; if it waits for a timer, the second service starts after the timer. All runs leave different heaps, because a heap
-//! that is already stored costs a second transaction.
+//! Measures parking and resuming: a run waits and is stored, its service ends, and another service with its own engine and its own
+//! connection to the store continues the run.
+//! Invariant: the time that the run waits is not included. If the run waits for a call, the time of this call on the second service is
+//! subtracted. If it waits for a timer, the second service starts after the timer. All runs make different heaps, because a heap that is
+//! stored already costs a second transaction.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +22,7 @@ use store::sqlite::{FILE_NAME, SqliteStore};
 use tokio::runtime::{Builder, Runtime};
 
 const ROUNDS: usize = 40;
-/// The time that a run waits. It is longer than parking the run and ending its service take.
+/// The time that a run waits. It is longer than the time to park the run and to end its service.
 const WAIT_MS: u64 = 300;
 /// The origin of the API that answers after `CALL_TIME`.
 const SLOW_ORIGIN: &str = "https://slow.example";
@@ -31,7 +31,7 @@ const LARGE: &str = "const rows = []; for (let i = 0; i < 20000; i++) rows.push(
 
 pub fn measure() {
     let folder = tempfile::tempdir().unwrap();
-    // The engine is compiled here once, so that no measurement includes it.
+    // The first start compiles the engine, so that no measurement includes this time.
     let first = Process::start(folder.path());
     first.run(&RunJsRequest { code: "1".to_owned(), ..RunJsRequest::default() });
     first.fill_log();
@@ -45,8 +45,8 @@ pub fn measure() {
     }
 }
 
-/// Measures the smallest possible commit after an equal idle time, which is the cost of durability on this machine. Each figure
-/// below includes one commit, and the whole run includes two.
+/// Measures one small durable commit after an idle time, which is the cost of durability on this machine. Each of the later results
+/// includes one such commit, and the result for a whole run includes two.
 fn one_commit(process: &Process) {
     let mut times: Vec<Duration> = (0..ROUNDS)
         .map(|round| {
@@ -57,8 +57,8 @@ fn one_commit(process: &Process) {
     println!("{:<70} {:>9.3} ms", "one durable commit of 100 bytes, after 30 ms", median(&mut times));
 }
 
-/// Measures one more wait of a run that stays in its process. The call is refused at once, because even the shortest timer takes
-/// a millisecond.
+/// Measures the cost of one wait of a run that stays in its process. The script waits for a call that is refused at once, because even
+/// the shortest timer takes a millisecond.
 fn waits_in_one_process(folder: &Path) {
     let process = Process::start(folder);
     let time_of_run = |waits: usize| {
@@ -73,8 +73,8 @@ fn waits_in_one_process(folder: &Path) {
     println!("{:<70} {each:>9.3} ms", "park durably and continue in the same process, each");
 }
 
-/// Measures the same run as below in one process, without the time of its call: two steps with a transaction each. The figures
-/// below include the second.
+/// Measures a whole run in one process, without the time of its call: two steps with one transaction each. It is the same run as in
+/// `continue_in_another_process`, whose results include only the second step.
 fn whole_run_in_one_process(folder: &Path, what: &str, make: &str) {
     let process = Process::start(folder);
     let made =
@@ -95,13 +95,13 @@ fn whole_run_in_one_process(folder: &Path, what: &str, make: &str) {
 /// The event for which the run waits while its process ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Awaits {
-    /// A call, which the second service repeats and waits for.
+    /// The run waits for a call, which the second service repeats.
     Call,
-    /// A timer that has ended when the second service starts.
+    /// The run waits for a timer, which has ended when the second service starts.
     Timer,
 }
 
-/// Measures how long another service takes to continue a run whose service has ended.
+/// Measures the time in which another service continues a run after the service of this run has ended.
 fn continue_in_another_process(folder: &Path, what: &str, make: &str, awaits: Awaits) {
     let first = Process::start(folder);
     let made = first.run(&RunJsRequest { code: make.to_owned(), ..RunJsRequest::default() }).heap.unwrap().to_string();
@@ -109,7 +109,7 @@ fn continue_in_another_process(folder: &Path, what: &str, make: &str, awaits: Aw
     let mut cold = Vec::new();
     let mut cached = Vec::new();
     for round in 0..ROUNDS {
-        // The second service has the heap in memory already, or starts with an empty memory.
+        // In every second round the second service is new and has no heap in memory. In the other rounds it has the heap in memory.
         let fresh = (round % 2 == 0).then(|| Process::start(folder));
         let taker = fresh.as_ref().unwrap_or(&second);
         let dying = Process::start(folder);
@@ -152,13 +152,13 @@ fn timed(work: impl FnOnce()) -> Duration {
     started.elapsed()
 }
 
-/// Returns the median in milliseconds.
+/// Returns the median of the times in milliseconds.
 fn median(times: &mut [Duration]) -> f64 {
     times.sort();
     times[times.len() / 2].as_secs_f64() * 1e3
 }
 
-/// A service with its own engine, runtime and connection to the store. Dropping it ends the service like a crash.
+/// A service with its own engine, runtime and connection to the store. Dropping this value ends the service like a crash.
 struct Process {
     service: Arc<Service>,
     store: Arc<SqliteStore>,
@@ -199,8 +199,8 @@ impl Process {
         self.block(self.service.run_js(&Caller::local(), request)).unwrap()
     }
 
-    /// Writes the store's log back once, so that later commits overwrite it instead of growing it, as after the first minutes of a
-    /// server.
+    /// Fills the write-ahead log of the store until it is copied to the database. Later commits then overwrite the log and do not grow it,
+    /// as in a server that has run for some minutes.
     fn fill_log(&self) {
         for number in 0..3 {
             self.put(&format!("large/{number}"), 2 << 20);
@@ -212,14 +212,14 @@ impl Process {
         self.block(self.store.commit(Batch::default().put(key, vec![7; bytes], Expect::Any))).unwrap();
     }
 
-    /// Starts the recovery of runs in a task of its own, like a server, and waits for the end of this run.
+    /// Starts the takeover of runs in a new task, like a server, and waits until this run ends. Returns the time until the end.
     fn take_over(&self, execution: &Execution) -> Duration {
         let service = self.service.clone();
         let id = execution.id.to_string();
         let recovery = self.runtime.as_ref().unwrap().spawn(async move {
             let started = Instant::now();
             assert_eq!(service.resume_js(&[TenantId::local()]).await.unwrap(), 1);
-            // The waiting call does not delay the run.
+            // The yield lets the task of the run continue.
             tokio::task::yield_now().await;
             let ended = service.wait_for_execution(&Caller::local(), &id, 10_000).await.unwrap();
             assert_eq!(ended.state, ExecutionState::Completed, "{ended:?}");
@@ -255,7 +255,7 @@ impl Drop for Process {
     }
 }
 
-/// Reports every other instance as dead, because only the first service owns runs.
+/// The port `Presence` that reports every other process as dead, so that a second service takes over the runs of the first.
 struct OnlyThisProcess {
     me: InstanceId,
 }
@@ -270,7 +270,7 @@ impl Presence for OnlyThisProcess {
     }
 }
 
-/// The system's clock and randomness.
+/// The system clock and random numbers of the system, as ports.
 struct SystemPorts;
 
 impl Entropy for SystemPorts {
@@ -290,7 +290,7 @@ impl Clock for SystemPorts {
     }
 }
 
-/// Answers after a delay, or never.
+/// An upstream that answers after `CALL_TIME`, or that never answers.
 #[derive(Default)]
 struct SlowUpstream {
     answers: AtomicBool,

@@ -1,9 +1,9 @@
 //! Measures the time of repeated rounds of the same work.
-//! Invariant: the first round is not counted; nothing is asserted about time.
+//! Invariant: the first round is not counted. Nothing is asserted about time.
 
 use std::time::{Duration, Instant};
 
-/// Returns the median and the best of some rounds in milliseconds.
+/// Runs `work` once as a warm-up and then `rounds` times, and returns the median and the shortest time in milliseconds.
 pub fn median_and_best(rounds: usize, mut work: impl FnMut()) -> (f64, f64) {
     work();
     let mut times: Vec<Duration> = (0..rounds)

@@ -1,5 +1,5 @@
-//! Starts the real binary on a folder and measures it from outside.
-//! Invariant: the process ends when its value is dropped.
+//! Starts the binary `tokamak` on a data folder, and measures the memory and the processor time of the process.
+//! Invariant: the process ends when its `Tokamak` is dropped.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -35,7 +35,7 @@ impl Tokamak {
         Self { child, host, ready }
     }
 
-    /// Stops the server as a supervisor would.
+    /// Stops the server with a signal, and waits until the process has ended.
     pub fn stop(mut self) {
         let pid = self.child.id().to_string();
         Command::new("kill").args(["-TERM", &pid]).status().unwrap();
@@ -50,7 +50,7 @@ impl Tokamak {
         Duration::from_millis(ticks * 10)
     }
 
-    /// Waits until the server is idle. On its first start it compiles the JavaScript engine.
+    /// Waits until the server uses no processor time. After its first start, a server compiles the JavaScript engine for some time.
     #[allow(dead_code, reason = "not every bench waits for it")]
     pub async fn wait_until_idle(&self) {
         let mut before = Duration::MAX;

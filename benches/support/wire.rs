@@ -1,5 +1,5 @@
-//! An MCP client that costs as little as possible: an open connection, a request in one write, an answer read to its end.
-//! Invariant: an answer is returned only after it was read completely; nothing is asserted about time.
+//! An MCP client that uses little processor time: it keeps one connection open, and sends each request in one write.
+//! Invariant: an answer is returned only after it was read completely. Nothing is asserted about time.
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -8,9 +8,9 @@ use tokio::net::TcpStream;
 pub struct Wire {
     stream: TcpStream,
     host: String,
-    /// The bytes of the current answer. The buffer is reused.
+    /// The bytes of the current answer. All answers use this buffer.
     read: Vec<u8>,
-    /// The name of the session, if the connection has one.
+    /// The name of the session, which is sent in the header `x-mcp-session-id`.
     pub session: Option<String>,
 }
 
@@ -21,7 +21,7 @@ impl Wire {
         Self { stream, host: host.to_owned(), read: Vec::with_capacity(64 * 1024), session: None }
     }
 
-    /// Calls a tool in the revision 2026-07-28 and returns the text of its result.
+    /// Calls a tool by MCP revision 2026-07-28, and returns the text of the result.
     pub async fn call(&mut self, tool: &str, arguments: &Value) -> String {
         let answer = self.post(tool, &message(tool, arguments)).await;
         let start = answer.find("{\"jsonrpc\"").unwrap_or_else(|| panic!("no message in: {answer}"));
@@ -33,7 +33,7 @@ impl Wire {
         result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text in: {answer}")).to_owned()
     }
 
-    /// Calls a tool and only searches the answer for a mark of success, because the load generator shares the machine.
+    /// Calls a tool, and checks only that the answer contains `mark`. Parsing the JSON would take processor time from the server.
     pub async fn call_for(&mut self, tool: &str, body: &str, mark: &str) {
         let answer = self.post(tool, body).await;
         assert!(answer.contains(mark), "no `{mark}` in: {answer}");
@@ -72,7 +72,7 @@ impl Wire {
                     self.read_more().await;
                 }
             }
-            // The empty chunk is the last one. No answer of the server contains its bytes.
+            // The body is chunked, and an empty chunk is its end. The bytes of an empty chunk occur in no other part of the answers.
             None => {
                 while !self.read.ends_with(b"\r\n0\r\n\r\n") {
                     self.read_more().await;

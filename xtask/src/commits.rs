@@ -1,5 +1,5 @@
-//! `cargo xtask commits`: checks that the subject of a commit is an imperative of at most 72 characters.
-//! Invariant: only commits that are not in origin/main are read; merges and published history are never checked.
+//! `cargo xtask commits`: checks that the subject of each commit is an imperative of at most 72 characters.
+//! Invariant: only commits that are not in origin/main are checked, without merges.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 
 const LONGEST_SUBJECT: usize = 72;
 
-/// Imperatives that end like a participle.
+/// The imperatives that end in `-ed` or `-ing` like a participle.
 const IMPERATIVES: &[&str] = &[
     "bring", "cling", "embed", "exceed", "feed", "fling", "heed", "need", "ping", "proceed", "ring", "seed", "shed",
     "shred", "sling", "speed", "spring", "string", "succeed", "swing", "wed", "weed", "wring",
@@ -42,14 +42,14 @@ pub fn check_message(file: &Path) -> Result<Report> {
     let text = std::fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
     let subject = text.lines().find(|line| !line.starts_with('#') && !line.trim().is_empty()).unwrap_or_default();
     let findings: Vec<String> = match subject.split_whitespace().next() {
-        // Git writes these subjects itself; the first two disappear before anything is published.
+        // Git writes these subjects. Commits with the first two are squashed before they are published.
         Some("fixup!" | "squash!" | "Merge" | "Revert") => Vec::new(),
         _ => mistakes(subject).into_iter().map(|mistake| format!("`{subject}`: {mistake}")).collect(),
     };
     Ok(Report { findings, summary: "commits: the subject was checked".to_owned() })
 }
 
-/// Returns what is wrong with a subject.
+/// Returns the mistakes of a subject.
 fn mistakes(subject: &str) -> Vec<String> {
     let mut mistakes = Vec::new();
     let length = subject.chars().count();

@@ -1,7 +1,7 @@
-//! Chores of the workspace: checks of its rules, measurements, and pages that are written from the source.
-//! Invariant: no crate of the workspace is used here, so a broken crate cannot hide itself. Only `map` writes a file.
+//! The commands of `cargo xtask`: checks of the workspace's rules, measurements, and pages that are written from the source.
+//! Invariant: this program uses no crate of the workspace, so that a crate with a mistake can be checked. Only `map` writes a file.
 
-// why: the output of this program is its result.
+// why: this program prints its result.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod commits;
@@ -60,11 +60,11 @@ fn main() -> ExitCode {
 /// The output of a command.
 #[derive(Default)]
 struct Output {
-    /// Printed first. These lines do not change the exit status.
+    /// The lines that are printed first. They do not change the exit status.
     lines: Vec<String>,
-    /// Printed next. Any finding makes the exit status 1.
+    /// The findings, which are printed next. With any finding the exit status is 1.
     findings: Vec<String>,
-    /// One closing line.
+    /// The last printed line.
     summary: String,
 }
 
@@ -78,7 +78,7 @@ enum Command {
     },
     Prose {
         root: PathBuf,
-        /// Beginnings of the paths to list; empty for all.
+        /// The paths to check, or the first characters of paths. An empty list means all paths.
         paths: Vec<String>,
     },
     Map {
@@ -138,7 +138,7 @@ fn parse(arguments: &[String]) -> anyhow::Result<Command> {
     })
 }
 
-/// Returns the workspace that this program was built from.
+/// Returns the root of the workspace from which this program was built.
 fn workspace_root() -> PathBuf {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
     manifest.parent().unwrap_or(manifest).to_path_buf()

@@ -1,5 +1,5 @@
-//! `cargo xtask map`: writes docs/map.md, one line for each source file, taken from the file's header.
-//! Invariant: the page depends on the files alone, so `tidy` can compare it.
+//! `cargo xtask map`: writes docs/map.md, which has one line for each source file: the first sentence of the file's header.
+//! Invariant: the page depends only on the files, so `tidy` can check whether it is up to date.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -20,7 +20,7 @@ compares it with the files. [ARCHITECTURE.md](../ARCHITECTURE.md) has the layers
 [symptoms.md](symptoms.md) says where to look when an answer is wrong.
 ";
 
-/// Writes the page and returns a line that says so.
+/// Writes the page, and returns the line to print.
 pub fn write(root: &Path) -> Result<String> {
     let tree = Tree::read(root)?;
     let page = page(&tree);
@@ -28,7 +28,7 @@ pub fn write(root: &Path) -> Result<String> {
     Ok(format!("map: {PAGE} has {} lines", page.lines().count()))
 }
 
-/// Returns the page for this tree.
+/// Returns the text of the page for this tree.
 pub fn page(tree: &Tree) -> String {
     let mut folders: BTreeMap<&str, Vec<(&str, String)>> = BTreeMap::new();
     let files = tree.files.iter().map(|file| (file.path.as_str(), file.text.as_str()));
@@ -70,7 +70,7 @@ fn crate_folder(folder: &str) -> &str {
     folder.split('/').next().unwrap_or(folder)
 }
 
-/// Returns the first sentence of the first comment, for kinds of files that have one.
+/// Returns the first sentence of a file's first comment, or `None` for a file without one.
 fn entry(path: &str, text: &str) -> Option<String> {
     let ending = path.rsplit('.').next().unwrap_or_default();
     // The words of discovery are data with a header.

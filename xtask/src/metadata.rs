@@ -1,5 +1,5 @@
-//! Reads the packages and their dependencies from `cargo metadata`.
-//! Invariant: facts come from cargo; a manifest is read as text only for its lints and for the line that a finding names.
+//! Reads the packages of the workspace and their dependencies from `cargo metadata`.
+//! Invariant: the text of a manifest is read only for its lints and for line numbers; all other data comes from cargo.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,26 +7,26 @@ use std::process::Command;
 use anyhow::Context;
 use serde_json::Value;
 
-/// One package of the workspace or of a registry.
+/// A package of the workspace or of a registry.
 #[derive(Debug, Default, Clone)]
 pub struct Package {
     pub name: String,
     pub version: String,
     pub licence: Option<String>,
-    /// Whether the package comes from a path instead of a registry.
+    /// Whether the package is a folder of this machine. Otherwise it comes from a registry.
     pub local: bool,
-    /// The manifest's path, relative to the root if the root contains it.
+    /// The path of the manifest, relative to the root of the workspace if the manifest is below the root.
     pub manifest: String,
-    /// The manifest's text; empty for a package from a registry.
+    /// The text of the manifest. It is empty for a package from a registry.
     pub text: String,
     pub dependencies: Vec<Dependency>,
 }
 
-/// One entry of a manifest's dependencies.
+/// One entry of the dependencies in a manifest.
 #[derive(Debug, Clone)]
 pub struct Dependency {
     pub name: String,
-    /// The name in the manifest, which may rename the package.
+    /// The name of the dependency in the manifest. It differs from the name of the package if the manifest renames the package.
     pub key: String,
     pub kind: Kind,
     pub local: bool,
@@ -50,7 +50,7 @@ impl Kind {
 }
 
 impl Package {
-    /// Returns the manifest's line that names the dependency, or 1 if no line does.
+    /// Returns the number of the manifest's line with this dependency, or 1 if there is no such line.
     pub fn line_of(&self, dependency: &Dependency) -> usize {
         let section = dependency.kind.section();
         let mut inside = false;
@@ -70,7 +70,7 @@ impl Package {
     }
 }
 
-/// Runs `cargo metadata` with further arguments.
+/// Runs `cargo metadata` with these additional arguments, and returns the packages.
 pub fn read(root: &Path, arguments: &[&str]) -> anyhow::Result<Vec<Package>> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
@@ -135,7 +135,8 @@ fn word(json: &Value, key: &str) -> String {
     json[key].as_str().unwrap_or_default().to_string()
 }
 
-/// Shortens a path that begins with the root. Cargo resolves links, so the path may begin with cargo's form of the root or with ours.
+/// Returns a path relative to the root if the path begins with the root. Cargo resolves links, so the root is compared both as cargo
+/// writes it and as it was passed to this program.
 fn relative(json: &Value, root: &Path, path: &str) -> String {
     let cargo_root = Path::new(json["workspace_root"].as_str().unwrap_or_default());
     let path = Path::new(path);
@@ -145,7 +146,7 @@ fn relative(json: &Value, root: &Path, path: &str) -> String {
 
 #[cfg(test)]
 pub mod sample {
-    //! Packages that a test writes itself.
+    //! Makes packages for tests.
     use super::*;
 
     /// Makes a package, as in `package("cli", &[("server", Kind::Normal)])`. A dependency is local unless its name starts with `~`.

@@ -1,5 +1,5 @@
-//! Checks that the recipes of CONTRIBUTING.md can be followed in this tree.
-//! Invariant: a recipe is a heading of level 3 below `## How to add`, and holds at least one row that names a file.
+//! Checks that the files and texts which the recipes of CONTRIBUTING.md name exist in this tree.
+//! Invariant: a recipe is a section with a heading of level 3 below `## How to add`, and has at least one row that names a file.
 //!
 //! Each recipe has a table with the columns file, anchor and change. A path with `<name>` stands for a new file: its folder must
 //! exist. An anchor is text in backticks that must occur in the file, so that a reader can search for it.
@@ -8,14 +8,14 @@ use std::path::Path;
 
 const HEADING: &str = "## How to add";
 
-/// A row of a recipe that does not fit the tree, or a recipe without rows.
+/// A row of a recipe with a missing file or anchor, or a recipe without rows.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Mistake {
     pub line: usize,
     pub text: String,
 }
 
-/// Applies the recipes to the tree at `root`.
+/// Compares all recipes of the page with the tree at `root`.
 pub fn check(root: &Path, page: &str) -> Vec<Mistake> {
     let mut mistakes = Vec::new();
     let mut recipe: Option<Recipe> = None;
@@ -44,16 +44,16 @@ pub fn check(root: &Path, page: &str) -> Vec<Mistake> {
     mistakes
 }
 
-/// A recipe whose rows are being read.
+/// The recipe whose rows are being read.
 struct Recipe<'a> {
-    /// The line of its heading.
+    /// The line number of the recipe's heading.
     line: usize,
     title: &'a str,
-    /// The number of rows so far that name a file.
+    /// The number of rows with a file that were read so far.
     rows: usize,
 }
 
-/// Returns the mistake of a recipe that names no file.
+/// Returns a mistake if the recipe names no file.
 fn without_rows(recipe: Recipe<'_>) -> Option<Mistake> {
     let text = format!("the recipe `{}` names no file", recipe.title);
     (recipe.rows == 0).then_some(Mistake { line: recipe.line, text })
@@ -75,7 +75,7 @@ fn code(cell: &str) -> Option<&str> {
     cell.strip_prefix('`')?.strip_suffix('`')
 }
 
-/// Compares a row with the tree and returns what is wrong.
+/// Compares a row with the tree, and returns a description of the mistake if there is one.
 fn apply(root: &Path, row: &Row<'_>) -> Option<String> {
     if let Some((before, _)) = row.path.split_once('<') {
         let folder = before.rsplit_once('/').map_or("", |(folder, _)| folder);

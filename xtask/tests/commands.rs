@@ -1,18 +1,18 @@
-//! Tests of the program: they start it on a small workspace and check its exit status and output.
+//! Tests of the program `xtask`: each test runs it on a small workspace, and checks the exit status and the output.
 
-// why: a failed expectation is the test's own failure, in helper functions too.
+// why: in a test and its helper functions, a panic is the way to fail.
 #![allow(clippy::unwrap_used)]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Returns the crates of the layer table.
+/// Returns the names of the crates in the layer table.
 fn crates() -> Vec<&'static str> {
     let rows = include_str!("../src/tidy/layers.rs").lines().filter(|line| line.contains("\", Layer::"));
     rows.filter_map(|row| row.split('"').nth(1)).collect()
 }
 
-/// A workspace that has every crate of the layer table and no mistakes.
+/// A temporary workspace that has every crate of the layer table and no mistake.
 struct Workspace(PathBuf);
 
 impl Workspace {
@@ -34,7 +34,7 @@ impl Workspace {
         std::fs::write(path, text).unwrap();
     }
 
-    /// Runs a command and returns exit status, stdout and stderr.
+    /// Runs a command on this workspace, and returns the exit status, stdout and stderr.
     fn run(&self, command: &str) -> (i32, String, String) {
         xtask(&[command, "--root", self.0.to_str().unwrap()])
     }

@@ -1,5 +1,5 @@
-//! The background tasks of a server: traces, their export, storing the engine, collection, runs of dead processes.
-//! Invariant: no call waits for a task, and no failure of a task ends the server.
+//! The background tasks of a server: writing and exporting traces, storing the JavaScript engine, collection, and takeover of runs.
+//! Invariant: no call waits for a background task, and a failed task does not end the server.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant, SystemTime};
@@ -14,29 +14,30 @@ use crate::failure::Failure;
 use crate::otlp::Otlp;
 use crate::tenants;
 
-/// The time from the start of the server to the first pass of the collector.
+/// The time from the start of the server to the first collection.
 const FIRST_PASS: Duration = Duration::from_secs(10 * 60);
+/// The time between two collections.
 const BETWEEN_PASSES: Duration = Duration::from_secs(6 * 60 * 60);
-/// The pause between two portions of a pass, so that calls are not delayed by it.
+/// The pause between two portions of a collection, so that the collection does not delay calls.
 const COLLECTION_PAUSE: Duration = Duration::from_millis(20);
-/// If the wall clock gained more than this on the monotonic clock, somebody set it, or the machine slept.
-const JUMP: Duration = Duration::from_secs(60 * 60);
-/// The time that an operator has to correct a clock that jumped, before data is removed because of its age.
-const AFTER_JUMP: Duration = Duration::from_secs(24 * 60 * 60);
-/// The time that writing and exporting the last traces may take.
+/// If the wall clock advanced this much more than the monotonic clock, the wall clock was set, or the machine slept.
+const CLOCK_JUMP: Duration = Duration::from_secs(60 * 60);
+/// The time that collection waits after a jump of the clock, so that an operator can correct a wrong clock before data is removed.
+const WAIT_AFTER_JUMP: Duration = Duration::from_secs(24 * 60 * 60);
+/// The longest time that a stopping server waits until the last traces are written and exported.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(5);
-/// The interval at which runs of dead processes are looked for.
+/// The interval between two searches for runs of processes that have died.
 const TAKEOVER_INTERVAL: Duration = Duration::from_secs(5);
-/// Callers that still wait for a run this long before the drain time ends get the state of the run as their answer.
+/// The time before the end of the drain time at which callers that still wait for a run get the state of the run as their answer.
 const RELEASE_BEFORE_END: Duration = Duration::from_secs(1);
 
-/// The tasks that still have to write when the server has stopped.
+/// The tasks that must write the last traces after the server has stopped.
 pub struct BackgroundTasks(Vec<JoinHandle<()>>);
 
 /// Starts all background tasks.
 ///
-/// `stop` is cancelled when the server starts to drain, `ended` after the last call. A task that belongs to running work ends at
-/// `ended`, one that begins new work ends at `stop`.
+/// `stop` is cancelled when the server starts to drain, and `ended` after the last call. A task that serves running calls ends at
+/// `ended`; a task that starts new work ends at `stop`.
 pub fn start(
     service: &Arc<Service>,
     config: &Config,
@@ -50,7 +51,7 @@ pub fn start(
         tasks.push(tokio::spawn(export));
     }
     tasks.push(tokio::spawn(service.clone().write_traces_until(ended.clone())));
-    let tenants = tenants::all(&config.tenants);
+    let tenants = tenants::all_tenants(&config.tenants);
     tokio::spawn(collect(service.clone(), ended.clone()));
     tokio::spawn(store_engine(service.clone(), tenants.clone(), ended.clone()));
     tokio::spawn(resume_scripts(service.clone(), tenants, stop.clone()));
@@ -60,33 +61,38 @@ pub fn start(
 }
 
 impl BackgroundTasks {
-    /// Waits until the last traces are written and exported. Must be called after `ended` was cancelled.
+    /// Waits until the last traces are written and exported. The caller must have cancelled `ended` before.
     pub async fn finish(self) {
         for task in self.0 {
             if tokio::time::timeout(FINISH_TIMEOUT, task).await.is_err() {
-                tracing::warn!("the traces of the last calls could not be written in time");
+                tracing::warn!(
+                    "the traces of the last calls were not written within {} seconds and are lost",
+                    FINISH_TIMEOUT.as_secs()
+                );
             }
         }
     }
 }
 
-/// Stores the engine before the first heap needs it, because writing it to remote storage may take long.
+/// Stores the JavaScript engine at the start, because writing it to remote storage would delay the first run.
 async fn store_engine(service: Arc<Service>, tenants: Vec<TenantId>, ended: CancellationToken) {
     tokio::select! {
         () = ended.cancelled() => {}
         stored = service.store_engine_for(&tenants) => if let Err(error) = stored {
-            tracing::warn!(%error, "the JavaScript engine could not be stored; the first run will try again");
+            tracing::warn!(%error, "cannot store the JavaScript engine; the first run of JavaScript tries again");
         }
     }
 }
 
-/// Takes over runs of scripts whose process died: at the start, and whenever another process on this data folder dies.
+/// Takes over the script runs of dead processes: at the start, and whenever another process on this data folder dies.
 async fn resume_scripts(service: Arc<Service>, tenants: Vec<TenantId>, stop: CancellationToken) {
     loop {
         match service.resume_js(&tenants).await {
             Ok(0) => {}
-            Ok(runs) => tracing::info!(runs, "runs of JavaScript whose process died continue here"),
-            Err(error) => tracing::warn!(%error, "cannot look for runs of JavaScript whose process died"),
+            Ok(runs) => tracing::info!(runs, "this process continues the JavaScript runs of a process that died"),
+            Err(error) => {
+                tracing::warn!(%error, "cannot search for JavaScript runs of processes that died; the search is repeated");
+            }
         }
         tokio::select! {
             () = tokio::time::sleep(TAKEOVER_INTERVAL) => {}
@@ -95,10 +101,10 @@ async fn resume_scripts(service: Arc<Service>, tenants: Vec<TenantId>, stop: Can
     }
 }
 
-/// Answers callers that wait for a long run, shortly before the drain time of a stopping server ends.
+/// Answers the callers that wait for a long run, shortly before the drain time of a stopping server ends.
 ///
-/// Until then they may still get a result, because the server stays while somebody waits. The reference is weak, so that this task,
-/// which outlives the stop, does not keep the service alive.
+/// Before that moment a caller may still get the result, because the server drains while callers wait. The reference is weak, because
+/// this task sleeps during the drain and must not keep the service alive.
 async fn release_waiters(service: Weak<Service>, drain: Duration, stop: CancellationToken) {
     stop.cancelled().await;
     tokio::time::sleep(drain.saturating_sub(RELEASE_BEFORE_END.min(drain / 2))).await;
@@ -107,7 +113,7 @@ async fn release_waiters(service: Weak<Service>, drain: Duration, stop: Cancella
     }
 }
 
-/// Removes expired data in passes.
+/// Removes expired data at regular intervals, until `ended` is cancelled.
 async fn collect(service: Arc<Service>, ended: CancellationToken) {
     let mut wait = FIRST_PASS;
     let mut last = ClockReading::now();
@@ -119,9 +125,12 @@ async fn collect(service: Arc<Service>, ended: CancellationToken) {
         let now = ClockReading::now();
         let jump = now.jump_since(&last);
         last = now;
-        if jump > JUMP {
-            tracing::warn!(seconds = jump.as_secs(), "the clock jumped ahead; expired data is kept for another day");
-            wait = AFTER_JUMP;
+        if jump > CLOCK_JUMP {
+            tracing::warn!(
+                seconds = jump.as_secs(),
+                "the system clock jumped ahead; correct the clock if it is wrong: expired data is removed in a day"
+            );
+            wait = WAIT_AFTER_JUMP;
             continue;
         }
         wait = BETWEEN_PASSES;
@@ -129,8 +138,8 @@ async fn collect(service: Arc<Service>, ended: CancellationToken) {
         tokio::select! {
             () = ended.cancelled() => return,
             collected = service.collect_garbage(options) => match collected {
-                Ok(report) => tracing::info!(rows = ?report.rows, blobs = report.blobs, bytes = report.blob_bytes, "expired data was removed"),
-                Err(error) => tracing::warn!(%error, "expired data could not be removed; the next pass tries again"),
+                Ok(report) => tracing::info!(rows = ?report.rows, blobs = report.blobs, bytes = report.blob_bytes, "removed expired data"),
+                Err(error) => tracing::warn!(%error, "cannot remove expired data; the next collection tries again"),
             }
         }
     }
@@ -148,7 +157,7 @@ impl ClockReading {
         Self { wall: SystemTime::now(), monotonic: Instant::now() }
     }
 
-    /// Returns how much further the wall clock moved than the monotonic one. Zero if it was set back.
+    /// Returns how much more the wall clock advanced than the monotonic clock. Returns zero if the wall clock was set back.
     fn jump_since(&self, before: &ClockReading) -> Duration {
         let wall = self.wall.duration_since(before.wall).unwrap_or_default();
         wall.saturating_sub(self.monotonic.saturating_duration_since(before.monotonic))

@@ -1,5 +1,5 @@
-//! `[blobs]` of the settings and its flags: where blobs are kept, and the credentials for that place.
-//! Invariant: flags that name different places are an error. A secret is read only when the storage is opened, and is in no message.
+//! The table `[blobs]` of the settings and the flags for blobs: the place of the blobs, and the credentials of S3.
+//! Invariant: two flags that name a place are an error. A secret is read only when the storage is opened, and no message contains it.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -17,11 +17,11 @@ use crate::args::StorageArgs;
 use crate::failure::Failure;
 use crate::ports::{OperatorSecrets, SystemEntropy, key_file};
 
-// The names of secrets and variables that all clients of S3 use.
-const KEY_ID: &str = "AWS_ACCESS_KEY_ID";
-const SECRET: &str = "AWS_SECRET_ACCESS_KEY";
-const TOKEN: &str = "AWS_SESSION_TOKEN";
-/// The variables from which a container, pod or machine knows its role, which stands for credentials.
+/// The name of the secret with the id of the S3 access key. All clients of S3 use this name and the next two.
+const ACCESS_KEY_ID: &str = "AWS_ACCESS_KEY_ID";
+const SECRET_ACCESS_KEY: &str = "AWS_SECRET_ACCESS_KEY";
+const SESSION_TOKEN: &str = "AWS_SESSION_TOKEN";
+/// The environment variables with which a container, a pod or a machine gets temporary credentials for its AWS role.
 const ROLE_VARIABLES: &[&str] = &[
     "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
@@ -32,27 +32,30 @@ const ROLE_VARIABLES: &[&str] = &[
     "AWS_ENDPOINT_URL_STS",
 ];
 
-/// The table `[blobs]`, as it is written.
+/// The content of the table `[blobs]`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BlobsSettings {
-    /// A folder, or s3://BUCKET/PREFIX. By default it is `blobs` in the data folder.
+    /// The place of the blobs: a folder, or s3://BUCKET/PREFIX. The default is the folder `blobs` in the data folder.
     url: Option<String>,
-    /// The folder for copies of blobs that are in S3.
+    /// The local folder for copies of blobs that are in S3.
     cache: Option<PathBuf>,
+    /// The largest size of the folder `cache`.
     cache_mb: u64,
-    /// The URL of S3, if it is not that of Amazon.
+    /// The URL of the S3 service. The default is the service of Amazon in `region`.
     endpoint: Option<String>,
     region: Option<String>,
     /// Whether the endpoint may be reached without TLS.
     allow_http: bool,
-    /// Whether the bucket is in the path of a URL instead of the host name. `None` lets the adapter decide.
+    /// Whether a URL has the bucket in its path instead of its host name. With `None` the adapter decides.
     path_style: Option<bool>,
     access_key_id: Option<String>,
     secret_access_key_file: Option<PathBuf>,
-    /// Accepted only to be refused without being repeated. The error for an unknown key would print the line, and so the secret.
+    /// This key is known only so that it can be refused. The error for an unknown key would print the whole line, and so the secret.
     secret_access_key: Option<IgnoredAny>,
+    /// The longest time of one request to S3.
     timeout_ms: u64,
+    /// The number of times that a failed request to S3 is repeated.
     retries: usize,
 }
 
@@ -75,9 +78,9 @@ impl Default for BlobsSettings {
     }
 }
 
-/// The place for blobs, and the settings with the flags applied.
+/// The place of the blobs, and the settings with the flags applied.
 #[derive(Debug, Clone)]
-pub struct BlobsAt {
+pub struct BlobsConfig {
     place: BlobsPlace,
     settings: BlobsSettings,
 }
@@ -88,7 +91,7 @@ enum BlobsPlace {
     S3(Location),
 }
 
-impl BlobsAt {
+impl BlobsConfig {
     /// Applies the flags to the settings and checks both.
     pub fn read(mut settings: BlobsSettings, flags: &StorageArgs, data: &Path) -> Result<Self, Failure> {
         check(&settings)?;
@@ -106,28 +109,29 @@ impl BlobsAt {
         }
     }
 
-    /// Returns the place in a data folder, with default settings.
+    /// Returns the folder `blobs` of a data folder as the place, with default settings.
     pub fn folder(data: &Path) -> Self {
         Self { place: BlobsPlace::Folder(data.join("blobs")), settings: BlobsSettings::default() }
     }
 
+    /// Returns a local folder as the place. A cache is refused, because it would copy one local folder to another.
     fn without_s3(settings: BlobsSettings, folder: PathBuf) -> Result<Self, Failure> {
         if settings.cache.is_some() {
-            let problem =
-                "--blob-cache keeps copies of blobs that are in S3, but these blobs are in a folder".to_owned();
-            let hint = "add --blobs s3://BUCKET/PREFIX, or leave the cache out";
+            let problem = "--blob-cache is only for blobs in S3, but the blobs of these settings are in a local folder"
+                .to_owned();
+            let hint = "add --blobs s3://BUCKET/PREFIX, or remove --blob-cache (`cache` in [blobs])";
             return Err(Failure::Blobs { problem, hint });
         }
         Ok(Self { place: BlobsPlace::Folder(folder), settings })
     }
 
-    /// Opens the storage for a database. In S3 it becomes the only database that may keep blobs at this place.
+    /// Opens the storage of the blobs for a database. A place in S3 is reserved for the first database that opens it.
     pub fn open(&self, database: &Path, secrets: &OperatorSecrets) -> Result<Arc<dyn Blobs>, Failure> {
         let location = match &self.place {
             BlobsPlace::Folder(folder) => return Ok(Arc::new(FileBlobs::open(folder)?)),
             BlobsPlace::S3(location) => location,
         };
-        let remote = Arc::new(S3Blobs::new(&self.options(location, owner(database)?, secrets)?)?);
+        let remote = Arc::new(S3Blobs::new(&self.s3_options(location, owner_name(database)?, secrets)?)?);
         match &self.settings.cache {
             None => Ok(remote),
             Some(folder) => Ok(Arc::new(CachedBlobs::open(remote, folder, self.settings.cache_mb << 20)?)),
@@ -139,7 +143,8 @@ impl BlobsAt {
         matches!(self.place, BlobsPlace::S3(_))
     }
 
-    fn options(&self, location: &Location, owner: String, secrets: &OperatorSecrets) -> Result<Options, Failure> {
+    /// Returns the options of the S3 adapter. Environment variables of AWS override the table `[blobs]`.
+    fn s3_options(&self, location: &Location, owner: String, secrets: &OperatorSecrets) -> Result<Options, Failure> {
         let settings = &self.settings;
         let endpoint = variable("AWS_ENDPOINT_URL_S3")
             .or_else(|| variable("AWS_ENDPOINT_URL"))
@@ -161,45 +166,42 @@ impl BlobsAt {
         })
     }
 
-    /// Finds the credentials: a key with its secret, or else the role of the machine. `own_endpoint` says that the storage is not
-    /// Amazon's, so that the machine cannot get a role from Amazon without a variable that says so.
+    /// Finds the credentials of S3: an access key with its secret, or else the AWS role of the machine. With `own_endpoint` the service is
+    /// not Amazon's, so a role is used only if an environment variable names one.
     fn credentials(&self, secrets: &OperatorSecrets, own_endpoint: bool) -> Result<Credentials, Failure> {
         let find = |name: &str| match secrets.find(&TenantId::local(), name) {
             Ok(secret) => Ok(Some(secret)),
             Err(ports::secrets::Error::NotSet { .. }) => Ok(None),
             Err(problem) => Err(Failure::Secret(problem)),
         };
-        let incomplete = |part: &str, hint| Failure::Blobs {
-            problem: format!("the credentials of S3 are incomplete: {part}"),
-            hint,
-        };
+        let incomplete =
+            |part: &str, hint| Failure::Blobs { problem: format!("the S3 credentials are incomplete: {part}"), hint };
         let id = match &self.settings.access_key_id {
             Some(id) => Some(id.clone()),
-            None => find(KEY_ID)?.map(|id| id.expose().to_owned()),
+            None => find(ACCESS_KEY_ID)?.map(|id| id.expose().to_owned()),
         };
         let secret = match &self.settings.secret_access_key_file {
             Some(path) => Some(key_file(path)?),
-            None => find(SECRET)?,
+            None => find(SECRET_ACCESS_KEY)?,
         };
         match (id, secret) {
             (Some(id), Some(secret)) => {
-                // A session token is valid only with the key that it was issued with, so not with a key from the settings.
-                let token = if self.settings.access_key_id.is_some() { None } else { find(TOKEN)? };
+                // A session token is valid only with the access key that was issued with it, so a key from the settings gets no token.
+                let token = if self.settings.access_key_id.is_some() { None } else { find(SESSION_TOKEN)? };
                 Ok(Credentials::Keys { id, secret, token })
             }
             (Some(_), None) => Err(incomplete(
-                "there is an access key without its secret",
+                "the access key has no secret",
                 "set AWS_SECRET_ACCESS_KEY, name `secret_access_key_file` in [blobs], or run `tokamak secret set AWS_SECRET_ACCESS_KEY`",
             )),
-            (None, Some(_)) => Err(incomplete(
-                "there is a secret without its access key",
-                "set AWS_ACCESS_KEY_ID, or `access_key_id` in [blobs]",
-            )),
+            (None, Some(_)) => {
+                Err(incomplete("the secret has no access key", "set AWS_ACCESS_KEY_ID, or `access_key_id` in [blobs]"))
+            }
             (None, None) => {
                 let role: Vec<_> =
                     ROLE_VARIABLES.iter().filter_map(|name| Some((name.to_lowercase(), variable(name)?))).collect();
                 if role.is_empty() && own_endpoint {
-                    let problem = "there are no credentials for the S3 storage".to_owned();
+                    let problem = "no credentials for the S3 storage are set".to_owned();
                     let hint =
                         "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or store them with `tokamak secret set`";
                     return Err(Failure::Blobs { problem, hint });
@@ -210,7 +212,7 @@ impl BlobsAt {
     }
 }
 
-impl std::fmt::Display for BlobsAt {
+impl std::fmt::Display for BlobsConfig {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.place {
             BlobsPlace::Folder(folder) => write!(f, "{}", folder.display()),
@@ -224,7 +226,7 @@ impl BlobsPlace {
         if let Some(folder) = text.strip_prefix("file://") {
             return Ok(Self::Folder(folder.into()));
         }
-        // A text with a scheme is never meant as a folder, so a wrong scheme is refused as a place in S3.
+        // A text with `://` is parsed as a place in S3, so that a wrong scheme is refused and is not taken for a folder.
         if text.is_empty() || text.contains("://") {
             Ok(Self::S3(Location::parse(text)?))
         } else {
@@ -233,7 +235,7 @@ impl BlobsPlace {
     }
 }
 
-/// Returns the URL of the place that the flags name. Several flags that name a place are an error.
+/// Returns the place that the flags name, as a URL. More than one flag that names a place is an error.
 fn place_of_flags(flags: &StorageArgs) -> Result<Option<String>, Failure> {
     let folder = flags.directory_path.as_ref().map(|folder| format!("file://{}", folder.display()));
     let bucket = flags.s3_bucket.as_ref().map(|name| format!("s3://{name}"));
@@ -246,18 +248,20 @@ fn place_of_flags(flags: &StorageArgs) -> Result<Option<String>, Failure> {
         [(_, url)] => Ok(Some(url.clone())),
         several => {
             let names: Vec<_> = several.iter().map(|(flag, _)| *flag).collect();
-            let problem = format!("{} each say where blobs are kept", names.join(" and "));
-            let hint = "give one of them; for S3 with local copies, --blobs s3://BUCKET/PREFIX --blob-cache DIR";
+            let problem = format!("the flags {} each name a place for blobs", names.join(" and "));
+            let hint =
+                "give one of these flags; for S3 with local copies, write --blobs s3://BUCKET/PREFIX --blob-cache DIR";
             Err(Failure::Blobs { problem, hint })
         }
     }
 }
 
-/// Refuses a secret in the settings, and numbers out of their ranges.
+/// Refuses settings with a secret in clear text or with a number out of its range.
 fn check(settings: &BlobsSettings) -> Result<(), Failure> {
     if settings.secret_access_key.is_some() {
-        let problem = "`secret_access_key` is in the settings, where it is easily copied and shown".to_owned();
-        let hint = "remove it there; set AWS_SECRET_ACCESS_KEY, name `secret_access_key_file`, or run `tokamak secret set AWS_SECRET_ACCESS_KEY`";
+        let problem =
+            "`secret_access_key` of [blobs] is in the configuration file, where others can easily read it".to_owned();
+        let hint = "remove it from the file; set AWS_SECRET_ACCESS_KEY, name `secret_access_key_file`, or run `tokamak secret set AWS_SECRET_ACCESS_KEY`";
         return Err(Failure::Blobs { problem, hint });
     }
     let bounded = [
@@ -271,8 +275,8 @@ fn check(settings: &BlobsSettings) -> Result<(), Failure> {
     }
 }
 
-/// Returns the name by which the storage knows the database. It is drawn once and kept in a file beside the database.
-fn owner(database: &Path) -> Result<String, Failure> {
+/// Returns the random name with which a database marks its place in S3. The name is drawn once and stored in a file beside the database.
+fn owner_name(database: &Path) -> Result<String, Failure> {
     let mut name = database.file_name().unwrap_or_default().to_owned();
     name.push(".owner");
     let path = database.with_file_name(name);
@@ -284,7 +288,7 @@ fn owner(database: &Path) -> Result<String, Failure> {
     let id = base::InstanceId::from_random(SystemEntropy.bytes());
     writeln!(drawn, "{id}").and_then(|()| drawn.as_file().sync_all()).map_err(unwritable)?;
     match drawn.persist_noclobber(&path) {
-        // If another process was faster, its name is the one that counts.
+        // If another process has stored a name first, that name is read and used.
         Err(error) if error.error.kind() != std::io::ErrorKind::AlreadyExists => Err(unwritable(error.error)),
         _ => std::fs::read_to_string(&path).map(|known| known.trim().to_owned()).map_err(unwritable),
     }
@@ -300,8 +304,8 @@ fn variable(name: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn read(settings: &str, flags: &StorageArgs) -> Result<BlobsAt, Failure> {
-        BlobsAt::read(toml::from_str(settings).unwrap(), flags, Path::new("/data"))
+    fn read(settings: &str, flags: &StorageArgs) -> Result<BlobsConfig, Failure> {
+        BlobsConfig::read(toml::from_str(settings).unwrap(), flags, Path::new("/data"))
     }
 
     #[test]
@@ -349,10 +353,10 @@ mod tests {
     fn a_database_keeps_the_name_that_was_drawn_first() {
         let folder = tempfile::tempdir().unwrap();
         let database = folder.path().join("rows.db");
-        let name = owner(&database).unwrap();
-        assert_eq!((name.len(), owner(&database).unwrap()), (36, name.clone()));
+        let name = owner_name(&database).unwrap();
+        assert_eq!((name.len(), owner_name(&database).unwrap()), (36, name.clone()));
         assert!(folder.path().join("rows.db.owner").is_file());
-        assert_ne!(owner(&folder.path().join("others.db")).unwrap(), name);
+        assert_ne!(owner_name(&folder.path().join("others.db")).unwrap(), name);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
     }
 

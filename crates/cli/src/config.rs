@@ -1,5 +1,5 @@
 //! Reads the settings once, from the configuration file, the environment and the flags.
-//! Invariant: a key of the file that is not known is an error with its place. A flag overrides the file.
+//! Invariant: an unknown key in the configuration file is an error with its line. A flag overrides the configuration file.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
@@ -13,71 +13,73 @@ use session::{JsSettings, Retention};
 use teach::Teaching;
 
 use crate::args::Settings;
-use crate::blobs::{BlobsAt, BlobsSettings};
+use crate::blobs::{BlobsConfig, BlobsSettings};
 use crate::failure::Failure;
 use crate::ports;
 use crate::tenants::{self, TenantsSettings};
 
+/// The settings of a process, with flags and defaults applied.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// The data folder.
     pub data: PathBuf,
-    /// The database file. By default it is in the data folder.
+    /// The database file, by default in the data folder.
     pub database: PathBuf,
-    pub blobs: BlobsAt,
-    /// The folders whose catalogs are offered and watched.
+    /// The place of the blobs, with its settings.
+    pub blobs: BlobsConfig,
+    /// The folders of catalog files that are offered and watched.
     pub catalogs: Vec<PathBuf>,
-    /// Whether a catalog that cannot be offered prevents the start. Otherwise it is reported and left out.
+    /// Whether a catalog with a mistake prevents the start. Otherwise the mistake is reported and the catalog is left out.
     pub strict_catalogs: bool,
     /// Whether the demo API is served and its catalog offered.
     pub demo: bool,
     pub listen: IpAddr,
-    /// The port to listen on. 0 chooses a free one.
+    /// The port to listen on. 0 chooses a free port.
     pub port: u16,
-    /// The names that a request's Host header may have, the loopback names included.
+    /// The host names that the Host header of a request may have, including the loopback names.
     pub hosts: Vec<String>,
-    /// The time that running calls get to finish when the server stops.
+    /// The time in which running calls may finish when the server stops.
     pub drain_seconds: u64,
-    /// A folder with one file for each secret, searched after the environment.
+    /// A folder with one file for each secret. A variable of the environment overrides the file of the same name.
     pub secrets_dir: Option<PathBuf>,
     /// The key that opens the encrypted secrets in the data folder.
     pub secrets_key: Option<Secret>,
-    /// The catalogs made from the specifications of `serve --openapi`. They are offered like shipped ones.
+    /// The catalogs made from the specifications of `serve --openapi`, which are offered like shipped catalogs.
     pub imported: Vec<Arc<Catalog>>,
     pub limits: Limits,
     pub retention: Retention,
-    /// The base URL of the OpenTelemetry collector that gets calls as spans.
+    /// The base URL of the OpenTelemetry collector to which calls are exported as spans.
     pub otlp: Option<String>,
     pub teaching: Teaching,
     pub js: JsSettings,
     /// The limits and keys of each tenant. A tenant without a table may use everything.
     pub tenants: TenantsSettings,
-    /// Whether requests need a key. `None` means: if a key exists.
+    /// Whether requests need an API key. With `None` they need one if a key exists.
     pub auth: Option<AuthMode>,
     /// Whether APIs are called with each caller's own credentials, so that each principal has its own sessions.
     pub delegated: bool,
-    /// The tools to offer if no flag says it.
+    /// The MCP tools to offer if there is no flag `--tools`.
     pub tools: ToolSet,
 }
 
-/// `auth` of the settings.
+/// The setting `auth`: whether requests need an API key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AuthMode {
-    /// Every request needs a key.
+    /// Every request needs an API key.
     Keys,
-    /// No request needs a key. Allowed only on a loopback address.
+    /// No request needs an API key. The server then listens only on a loopback address.
     Off,
 }
 
-/// `auth_resolution` of the settings: the credentials that APIs are called with.
+/// The setting `auth_resolution`: the credentials with which APIs are called.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum AuthResolution {
-    /// The operator's credentials.
+    /// The operator's credentials, which all callers share.
     #[default]
     Env,
-    /// The caller's credentials, so that each principal has its own sessions.
+    /// The credentials of each caller, so that each principal has its own sessions.
     Delegated,
 }
 
@@ -87,7 +89,7 @@ struct Telemetry {
     otlp: Option<String>,
 }
 
-/// The configuration file, as it is written. `Config` has the same settings with flags and defaults applied.
+/// The content of the configuration file. `Config` has the same settings with flags and defaults applied.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct ConfigFile {
@@ -115,20 +117,20 @@ struct ConfigFile {
 }
 
 impl Config {
-    /// Reads and checks the settings. `file` is the path that `--config` gave.
+    /// Reads and checks the settings. `file` is the path of the configuration file from `--config`.
     pub fn read(file: Option<&Path>, settings: &Settings) -> Result<Self, Failure> {
-        let file = file.map(read_file).transpose()?.unwrap_or_default();
-        let data = settings.data.clone().or(file.data).or_else(default_data).ok_or(Failure::NoDataFolder)?;
-        let database = database(settings.storage.session_db_path.clone().or(file.database), &data);
-        let blobs = BlobsAt::read(file.blobs, &settings.storage, &data)?;
+        let file = file.map(read_config_file).transpose()?.unwrap_or_default();
+        let data = settings.data.clone().or(file.data).or_else(default_data_folder).ok_or(Failure::NoDataFolder)?;
+        let database = database_path(settings.storage.session_db_path.clone().or(file.database), &data);
+        let blobs = BlobsConfig::read(file.blobs, &settings.storage, &data)?;
         let catalogs = if settings.catalogs.is_empty() { file.catalogs } else { settings.catalogs.clone() };
         check_limits(&file.limits)?;
         check_retention(&file.retention)?;
-        // Not `< 0.0 || > 1.0`, because both are false for NaN, which must be refused too.
+        // A range check refuses NaN too. Both `< 0.0` and `> 1.0` are false for NaN.
         if !(0.0..=1.0).contains(&file.teaching.writes) {
             return Err(Failure::Score { value: file.teaching.writes });
         }
-        tenants::check(&file.tenants)?;
+        tenants::check_tenants(&file.tenants)?;
         let loopback = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
         Ok(Self {
             data,
@@ -157,21 +159,22 @@ impl Config {
     }
 }
 
-/// Adds what the table `[js]` does not hold: a default that depends on this machine, and the limits of tenants.
+/// Adds two settings to those of the table `[js]`: the default of `at_work_mb`, which depends on this machine, and the heap storage of
+/// each tenant.
 fn js_settings(file: JsSettings, tenants: &TenantsSettings) -> JsSettings {
     let at_work_mb = if file.at_work_mb == 0 { default_at_work_mb() } else { file.at_work_mb };
-    JsSettings { at_work_mb, heaps_mb_of: tenants::heaps_mb(tenants), ..file }
+    JsSettings { at_work_mb, heaps_mb_of: tenants::heap_limits_mb(tenants), ..file }
 }
 
-/// Returns the path of the database file. If a folder is chosen, the file is in it.
-fn database(chosen: Option<PathBuf>, data: &Path) -> PathBuf {
+/// Returns the path of the database file. If `chosen` is a folder, the path is that of a file in this folder.
+fn database_path(chosen: Option<PathBuf>, data: &Path) -> PathBuf {
     match chosen {
         Some(path) if !path.is_dir() => path,
         folder => folder.as_deref().unwrap_or(data).join(store::sqlite::FILE_NAME),
     }
 }
 
-/// Reads the key of the encrypted secrets, from the environment or else from the file that the setting names.
+/// Reads the key of the encrypted secrets from the environment, or else from the file of the setting `secrets_key_file`.
 fn secrets_key(file: Option<&Path>) -> Result<Option<Secret>, Failure> {
     match std::env::var_os(ports::SECRETS_KEY).filter(|value| !value.is_empty()) {
         Some(value) => value.into_string().map(|text| Some(Secret::new(text))).map_err(|_| Failure::KeyNotText),
@@ -179,7 +182,7 @@ fn secrets_key(file: Option<&Path>) -> Result<Option<Secret>, Failure> {
     }
 }
 
-/// Refuses a limit of zero, which would let nothing through, and a limit so large that it would limit nothing.
+/// Refuses a limit of zero, which would refuse every call, and a limit that is too large to protect the server.
 fn check_limits(limits: &Limits) -> Result<(), Failure> {
     let bounded = [
         ("program_bytes", limits.program_bytes, 1 << 20),
@@ -207,7 +210,7 @@ fn check_limits(limits: &Limits) -> Result<(), Failure> {
     }
 }
 
-/// Refuses a retention period of zero, because the data would be removed while a caller reads it.
+/// Refuses a retention period of zero, because data would be removed while a caller reads it.
 fn check_retention(retention: &Retention) -> Result<(), Failure> {
     let Retention { execute_sessions, sessions, artifacts, claims, connections, trace_calls, .. } = *retention;
     let Retention { executions, heaps, log_entries, grace_hours, .. } = *retention;
@@ -229,7 +232,7 @@ fn check_retention(retention: &Retention) -> Result<(), Failure> {
     }
 }
 
-fn read_file(path: &Path) -> Result<ConfigFile, Failure> {
+fn read_config_file(path: &Path) -> Result<ConfigFile, Failure> {
     let text = read_text(path)?;
     toml::from_str(&text).map_err(|cause| Failure::Config { path: path.to_owned(), cause: Box::new(cause) })
 }
@@ -240,47 +243,50 @@ pub fn read_text(path: &Path) -> Result<String, Failure> {
         std::io::ErrorKind::NotFound => Failure::Missing { path: path.to_owned() },
         _ => Failure::Unreadable { path: path.to_owned(), cause },
     })?;
-    text_of(path, bytes)
+    decode_text(path, bytes)
 }
 
-/// Converts bytes to text. The error has the first line that is not UTF-8. `path` is only used in the error.
-pub fn text_of(path: &Path, bytes: Vec<u8>) -> Result<String, Failure> {
+/// Converts bytes to text. The error names the first line that is not UTF-8, and `path` as the file.
+pub fn decode_text(path: &Path, bytes: Vec<u8>) -> Result<String, Failure> {
     String::from_utf8(bytes).map_err(|error| {
         let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         Failure::NotText { path: path.to_owned(), line: valid.iter().filter(|byte| **byte == b'\n').count() + 1 }
     })
 }
 
-/// Returns `$XDG_DATA_HOME/tokamak`, or else `~/.local/share/tokamak`.
-fn default_data() -> Option<PathBuf> {
+/// Returns the default data folder: `$XDG_DATA_HOME/tokamak`, or else `~/.local/share/tokamak`.
+fn default_data_folder() -> Option<PathBuf> {
     let xdg = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from).filter(|p| p.is_absolute());
     let home = || std::env::var_os("HOME").filter(|h| !h.is_empty()).map(|h| PathBuf::from(h).join(".local/share"));
     xdg.or_else(home).map(|base| base.join("tokamak"))
 }
 
-/// The bounds of the default of `js.at_work_mb`.
-const LEAST_AT_WORK_MB: u64 = 1_024;
-const MOST_AT_WORK_MB: u64 = 4_096;
+/// The lower bound of the default of `js.at_work_mb`.
+const MIN_AT_WORK_MB: u64 = 1_024;
+/// The upper bound of the default of `js.at_work_mb`.
+const MAX_AT_WORK_MB: u64 = 4_096;
 
-/// Returns the memory that the running steps of scripts may use together if the settings do not say it: a quarter of this
-/// machine's memory, or of the container's if that is less. If neither can be read, the least is assumed.
+/// Returns the default of `js.at_work_mb`, the memory that all running steps of scripts may use together: a quarter of the memory of this
+/// machine, or of the container if that is less. If the size of the memory cannot be read, the default is the lower bound.
 fn default_at_work_mb() -> u64 {
-    // Control groups of version 2 and version 1. Version 2 writes `max` if there is no limit, which is no number.
+    // The first file belongs to control groups of version 2, the second to version 1. Without a limit, version 2 writes `max`, which is
+    // not a number and is ignored.
     let files = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
     let limits = files.iter().filter_map(|file| std::fs::read_to_string(file).ok()?.trim().parse::<u64>().ok());
-    let machine = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| total_memory(&text));
-    at_work_share_mb(limits.chain(machine).min())
+    let machine = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| total_memory_bytes(&text));
+    quarter_of_memory_mb(limits.chain(machine).min())
 }
 
-/// Returns the bytes of `MemTotal`, which the kernel writes in kB.
-fn total_memory(meminfo: &str) -> Option<u64> {
+/// Returns the value of `MemTotal` in bytes. The kernel writes this value in kB.
+fn total_memory_bytes(meminfo: &str) -> Option<u64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     let kb: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     kb.checked_mul(1_024)
 }
 
-fn at_work_share_mb(bytes: Option<u64>) -> u64 {
-    bytes.map_or(LEAST_AT_WORK_MB, |bytes| (bytes / 4) >> 20).clamp(LEAST_AT_WORK_MB, MOST_AT_WORK_MB)
+/// Returns a quarter of the memory in MB, between the two bounds. Without a known memory the result is the lower bound.
+fn quarter_of_memory_mb(bytes: Option<u64>) -> u64 {
+    bytes.map_or(MIN_AT_WORK_MB, |bytes| (bytes / 4) >> 20).clamp(MIN_AT_WORK_MB, MAX_AT_WORK_MB)
 }
 
 #[cfg(test)]
@@ -298,9 +304,9 @@ mod tests {
 
     #[test]
     fn steps_get_a_quarter_of_the_memory_within_bounds() {
-        assert_eq!(total_memory("MemTotal:       24653244 kB\nMemFree: 1 kB\n"), Some(24_653_244 * 1_024));
-        assert_eq!(total_memory("nothing of the kind"), None);
-        let shares = [None, Some(1 << 30), Some(8 << 30), Some(24 << 30), Some(u64::MAX)].map(at_work_share_mb);
+        assert_eq!(total_memory_bytes("MemTotal:       24653244 kB\nMemFree: 1 kB\n"), Some(24_653_244 * 1_024));
+        assert_eq!(total_memory_bytes("nothing of the kind"), None);
+        let shares = [None, Some(1 << 30), Some(8 << 30), Some(24 << 30), Some(u64::MAX)].map(quarter_of_memory_mb);
         assert_eq!(shares, [1_024, 1_024, 2_048, 4_096, 4_096]);
     }
 }

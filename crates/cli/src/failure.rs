@@ -1,35 +1,35 @@
-//! The failures of commands, with their exit codes and stable codes.
-//! Invariant: each message says what to do about it. The exit code is 1 for a failure, 2 for wrong arguments or settings, and 3 if
-//! something does not exist.
+//! The error type of all commands: the message, the exit code and the stable code of each failure.
+//! Invariant: a failure that the user can correct has a message with the correction. The exit code is 1 for a failure, 2 for wrong
+//! arguments or settings, and 3 if something does not exist.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    #[error("the async runtime did not start: {0}")]
+    #[error("the async runtime of tokamak did not start: {0}")]
     Runtime(#[source] std::io::Error),
     #[error("cannot read {path}: {cause}")]
     Unreadable { path: PathBuf, cause: std::io::Error },
     #[error("cannot write {path}: {cause}")]
     Unwritable { path: PathBuf, cause: std::io::Error },
-    #[error("{path}:{line}: not UTF-8 text; save the file as UTF-8")]
+    #[error("{path}:{line}: the line is not UTF-8 text; save the file as UTF-8")]
     NotText { path: PathBuf, line: usize },
     #[error("{path} does not exist")]
     Missing { path: PathBuf },
-    #[error("{path} is not a valid configuration:\n{cause}")]
+    #[error("the configuration file {path} has a mistake:\n{cause}")]
     Config { path: PathBuf, cause: Box<toml::de::Error> },
-    #[error("`limits.{name}` is {value}; it must be from 1 to {most}")]
+    #[error("`limits.{name}` is {value} in the settings; write a number from 1 to {most}")]
     Limit { name: &'static str, value: usize, most: usize },
-    #[error("`retention.{name}` is 0; it must be at least 1")]
+    #[error("`retention.{name}` is 0 in the settings; write a number of at least 1")]
     Retention { name: &'static str },
-    /// Arguments that were parsed but do not go together, or an argument that is not valid.
+    /// An argument is not valid, or two arguments contradict each other. The text is the whole message.
     #[error("{0}")]
     Usage(String),
     /// A number in the settings is out of its range.
-    #[error("`{name}` is {value}; it must be from {least} to {most}")]
+    #[error("`{name}` is {value} in the settings; write a number from {least} to {most}")]
     Bound { name: &'static str, value: u64, least: u64, most: u64 },
-    /// The settings and flags for blobs contradict each other, or lack something.
+    /// The settings and flags for blobs contradict each other, or a required setting is missing.
     #[error("{problem}; {hint}")]
     Blobs { problem: String, hint: &'static str },
     #[error(transparent)]
@@ -37,27 +37,31 @@ pub enum Failure {
     /// A secret that S3 needs cannot be used.
     #[error(transparent)]
     Secret(ports::secrets::Error),
-    #[error("`teaching.writes` is {value}; it must be a score from 0 (teach every write) to 1")]
+    #[error("`teaching.writes` is {value} in the settings; write a score from 0 (teach every write) to 1")]
     Score { value: f32 },
-    #[error("there is no folder for the data; pass --data DIR, or set TOKAMAK_DATA or HOME")]
+    #[error("no data folder is known; pass --data DIR, or set the environment variable TOKAMAK_DATA or HOME")]
     NoDataFolder,
     #[error(
-        "{0} is not a loopback address, and without an API key anyone who reaches it could call; make a key (`tokamak token new --tenant NAME`), or listen on 127.0.0.1 or ::1"
+        "{0} is not a loopback address, and no API key exists, so every machine that reaches this address could call the server; make a key (`tokamak token new --tenant NAME`), or listen on 127.0.0.1 or ::1"
     )]
     NotLoopback(std::net::IpAddr),
-    #[error("[tenants.{tenant}]: {problem}")]
+    #[error("[tenants.{tenant}] of the settings: {problem}")]
     Tenant { tenant: base::TenantId, problem: &'static str },
-    #[error("the settings have no tenant `{name}`{}; add a table [tenants.NAME], which may be empty", one_of(.near))]
+    #[error("the settings have no tenant `{name}`{}; add a table [tenants.NAME], which may be empty", similar_names_suffix(.near))]
     NoTenant { name: String, near: Vec<String> },
-    #[error("--principal: {cause}")]
+    #[error("the name after --principal is not valid: {cause}")]
     Principal { cause: base::IdError },
-    #[error("there is no key whose id begins with `{id}`; `tokamak token list` prints the ids")]
+    #[error("no API key has an id that begins with `{id}`; `tokamak token list` prints the ids")]
     NoKey { id: String },
-    #[error("the ids of several keys begin with `{id}`; write more of the id")]
+    #[error("several API keys have ids that begin with `{id}`; write more characters of the id")]
     SeveralKeys { id: String },
-    #[error("the key `{id}` is in the settings; remove it from `keys` there, and start the server again")]
+    #[error(
+        "the API key `{id}` is in the settings and not in the store; remove it from `keys` of the settings, and start the server again"
+    )]
     KeyInSettings { id: String },
-    #[error("port {port} on {address} is taken; stop the program that uses it, or choose another port with --port")]
+    #[error(
+        "port {port} on {address} is taken; stop the process that uses the port, or choose another port with --port"
+    )]
     PortTaken { address: std::net::IpAddr, port: u16 },
     #[error("cannot listen on {address}:{port}: {cause}")]
     Listen { address: std::net::IpAddr, port: u16, cause: std::io::Error },
@@ -70,61 +74,66 @@ pub enum Failure {
     /// The name or value given to `tokamak secret set` cannot be stored.
     #[error("{problem}; {hint}")]
     SecretInput { problem: &'static str, hint: &'static str },
-    /// `hint` continues the sentence: "is empty".
-    #[error("{path} cannot be used as a key file: it {hint}")]
+    /// `hint` is the predicate of the message, such as "is empty".
+    #[error("{path} cannot be used as a key file: the file {hint}")]
     KeyFile { path: PathBuf, hint: &'static str },
-    #[error("TOKAMAK_SECRETS_KEY is not UTF-8 text; set it to text, such as what `openssl rand -base64 32` prints")]
+    #[error(
+        "the environment variable TOKAMAK_SECRETS_KEY is not UTF-8 text; set it to a text, such as the output of `openssl rand -base64 32`"
+    )]
     KeyNotText,
     #[error(transparent)]
     Upstream(#[from] upstream::BuildError),
     #[error(transparent)]
     Catalog(#[from] Box<catalog::Rejected>),
     /// Some catalogs cannot be offered, and the command needs all of them.
-    #[error("not every catalog can be offered:\n{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    #[error("some catalogs cannot be offered; correct these mistakes:\n{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Catalogs(Vec<catalog::CatalogProblem>),
     #[error(transparent)]
     Http(#[from] server::HttpError),
     #[error(transparent)]
     Stdio(#[from] server::StdioError),
-    /// A use case failed.
-    #[error("{}", call_error(.0))]
+    /// A call of `app::calls` failed.
+    #[error("{}", call_error_message(.0))]
     Call(#[source] app::Error),
     #[error(
-        "there is no catalog `{name}`{}; to name a file, write its folder or its ending: ./{name}.yaml",
-        one_of(.near)
+        "there is no catalog `{name}`{}; if you mean a file, write its path with the extension, such as ./{name}.yaml",
+        similar_names_suffix(.near)
     )]
     NoCatalog { name: String, near: Vec<String> },
     #[error(transparent)]
     Seed(#[from] teach::SeedError),
-    #[error("`{catalog}` has no capability `{name}`{}", one_of(.near))]
+    #[error("the catalog `{catalog}` has no capability `{name}`{}", similar_names_suffix(.near))]
     NoCapability { catalog: base::CatalogId, name: String, near: Vec<String> },
-    #[error("there is no error code `{code}`{}; docs/errors.md lists them", one_of(.near))]
+    #[error("there is no error code `{code}`{}; docs/errors.md lists them", similar_names_suffix(.near))]
     NoCode { code: String, near: Vec<String> },
     /// `argument` is the value of `--param` as it was written.
     #[error("--param {argument}: {problem}")]
     Param { argument: String, problem: String },
     #[error(
-        "this graph is too large for a picture; use --graph mermaid, or draw fewer entities of a catalog with --entity"
+        "the graph is too large for an SVG picture; use --graph mermaid, or draw fewer entities of a catalog with --entity"
     )]
     Undrawable,
-    /// `specification` is its file or URL.
+    /// `specification` is the file or the URL of the specification.
     #[error("{specification}: {cause}")]
     Import { specification: String, cause: import::ImportError },
     #[error("cannot fetch {url}: {problem}")]
     Unfetched { url: String, problem: String },
     #[error("the JavaScript engine did not start: {0}")]
     Engine(#[source] js::StartError),
-    #[error("cannot register this process in {path}: {cause}; processes on one data folder find each other there")]
+    #[error(
+        "cannot register this process in the folder {path}: {cause}; each process that uses the data folder must be able to write to this folder"
+    )]
     Presence { path: PathBuf, cause: std::io::Error },
     #[error("cannot make a temporary folder: {0}")]
     Scratch(#[source] std::io::Error),
-    /// The command did its work and reports a bad result, such as mistakes in a file. Details are printed already.
+    /// The command ran to its end and reports a bad result, such as mistakes in a file. The command has printed the details already.
     #[error("{0}")]
     Found(String),
 }
 
-/// Renders the failure of a use case. It has the text that a model reads, except where that text names arguments of a tool.
-fn call_error(error: &app::Error) -> String {
+/// Returns the message for the failure of a call. The message is the text that a model reads, except where that text names arguments of
+/// a tool, which the command line does not have.
+fn call_error_message(error: &app::Error) -> String {
     match error {
         app::Error::Session(session::Error::Review { explained, commit }) => format!(
             "{}: nothing ran, because the plan needs a review; read it, then run it with --commit {commit} (or --force)\n{explained}",
@@ -249,7 +258,7 @@ impl Failure {
     }
 }
 
-/// Returns the names that may have been meant, as the end of a sentence.
-fn one_of(near: &[String]) -> String {
+/// Returns the similar names as the end of a sentence, such as "; one of: demo | github", or an empty text if there are none.
+fn similar_names_suffix(near: &[String]) -> String {
     if near.is_empty() { String::new() } else { format!("; one of: {}", near.join(" | ")) }
 }

@@ -1,5 +1,5 @@
-//! Sets up logs on standard error: text if it is a terminal, JSON otherwise.
-//! Invariant: nothing is logged to standard output, which may carry MCP messages. `RUST_LOG` chooses what is logged.
+//! Sets up the logs, which go to standard error: as text if standard error is a terminal, as JSON otherwise.
+//! Invariant: no log line goes to standard output, which may carry MCP messages. The variable `RUST_LOG` selects the log lines.
 
 use std::io::IsTerminal;
 
@@ -8,9 +8,9 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// Starts logging. `default` is the filter if `RUST_LOG` is not set or is not a valid filter (`debug`, `target=level,…`).
+/// Starts logging. `default` is the filter that applies if `RUST_LOG` is not set or is not a valid filter (`debug`, `target=level,…`).
 pub fn init(default: &str) {
-    // `Targets` is used instead of `EnvFilter`: it reads the same directives except span fields, and needs no regex engine.
+    // `Targets` reads the same directives as `EnvFilter`, except span fields, but it needs no regex engine.
     let from_environment = std::env::var("RUST_LOG").ok().and_then(|text| text.parse::<Targets>().ok());
     let filter = from_environment.or_else(|| default.parse().ok()).unwrap_or_default();
     let logs = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
@@ -19,6 +19,6 @@ pub fn init(default: &str) {
     } else {
         logs.json().flatten_event(true).with_current_span(true).with_span_list(false).boxed()
     };
-    // A second call in one process fails and leaves the first filter in place, which is as good.
+    // A second call in one process fails. The failure is ignored, because the logs of the first call continue.
     let _ = tracing_subscriber::registry().with(layer.with_filter(filter)).try_init();
 }

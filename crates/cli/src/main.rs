@@ -1,8 +1,8 @@
 //! The binary `tokamak`: arguments, configuration, wiring, and one file for each command.
 //!
 //! Invariants:
-//! - Only this crate and `testkit` name an adapter, so all wiring is here.
-//! - The settings are one `Config`, which is read once. Only this crate reads the environment.
+//! - Only this crate and `testkit` depend on adapter crates, so all wiring is here.
+//! - The settings are one `Config`, which is read once. No other crate reads environment variables.
 //! - Every command prints text for people, or JSON with `--json`. Errors go to standard error; the exit code is 1 (failed),
 //!   2 (wrong arguments or settings) or 3 (not found).
 
@@ -28,15 +28,15 @@ use clap::Parser;
 use crate::args::Cli;
 use crate::output::Output;
 
-/// A call makes some thousands of small allocations on one thread and frees many of them on another. With the C library's
-/// allocator they took a sixth of the time of a call (docs/benchmarks.md, "Sessions").
+/// The allocator of the process. One call makes thousands of small allocations on one thread, and another thread frees many of them. With
+/// the allocator of the C library, these allocations took a sixth of the time of a call (docs/benchmarks.md, "Sessions").
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return output::usage(&error),
+        Err(error) => return output::print_usage_error(&error),
     };
     let output = Output::new(cli.json);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
@@ -44,7 +44,7 @@ fn main() -> ExitCode {
         Err(cause) => return output.fail(&failure::Failure::Runtime(cause)),
     };
     let result = runtime.block_on(commands::run(cli, &output));
-    // A blocking read of standard input cannot be interrupted. Waiting for it would keep a stopped process alive.
+    // The shutdown does not wait for blocking tasks, because a blocking read of standard input cannot be interrupted.
     runtime.shutdown_background();
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,6 +1,6 @@
 //! Exports calls as spans to an OpenTelemetry collector: OTLP over HTTP, as JSON.
-//! The message is written by hand: it has two dozen lines of JSON, and the SDK would bring a second HTTP stack and protobuf.
-//! Invariant: no call waits for the collector. Spans that it does not take are dropped, and a log line says how many.
+//! The message is written by hand, because it has two dozen lines of JSON, and the SDK would add a second HTTP stack and protobuf.
+//! Invariant: no call waits for the collector. Spans that the collector does not accept are dropped, and a log line has their number.
 
 use std::future::Future;
 use std::time::Duration;
@@ -14,9 +14,9 @@ use upstream::Collector;
 
 use crate::failure::Failure;
 
-/// The number of spans that may wait for the collector. More are dropped.
+/// The largest number of spans that wait for the collector. A further span is dropped.
 const QUEUE_SPANS: usize = 2_048;
-/// The number of spans in one request.
+/// The largest number of spans in one request to the collector.
 const BATCH_SPANS: usize = 256;
 const EXPORT_INTERVAL: Duration = Duration::from_millis(500);
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -26,16 +26,20 @@ pub struct Otlp(mpsc::Sender<Value>);
 
 impl Exporter for Otlp {
     fn export(&self, session: LogicalSessionId, call: &CallRecord) {
-        if self.0.try_send(span(session, call)).is_err() {
-            tracing::debug!("a span was dropped: the collector is too slow");
+        if self.0.try_send(call_span(session, call)).is_err() {
+            tracing::debug!("dropped a span, because the OpenTelemetry collector is too slow");
         }
     }
 }
 
 impl Otlp {
-    /// Returns the exporter, and the task that sends its spans until `stop` is cancelled and once more after that.
+    /// Returns the exporter, and the task that sends its spans. The task ends after `stop` is cancelled and the last spans are sent.
     pub fn new(url: &str, stop: CancellationToken) -> Result<(Self, impl Future<Output = ()> + use<>), Failure> {
-        let bad_url = || Failure::Usage(format!("`telemetry.otlp` is `{url}`; write it as http://HOST:4318"));
+        let bad_url = || {
+            Failure::Usage(format!(
+                "`telemetry.otlp` is `{url}` in the settings; write the URL of the collector, such as http://HOST:4318"
+            ))
+        };
         if !url.starts_with("http://") {
             return Err(bad_url());
         }
@@ -47,7 +51,7 @@ impl Otlp {
             while !last {
                 tokio::select! {
                     () = tokio::time::sleep(EXPORT_INTERVAL) => {}
-                    // The task that writes traces ends at the same signal and still hands over its last records.
+                    // The task that writes traces ends at the same signal, and adds its last spans to the queue after it.
                     () = stop.cancelled() => { tokio::time::sleep(EXPORT_INTERVAL).await; last = true; }
                 }
                 loop {
@@ -60,7 +64,7 @@ impl Otlp {
                     if spans.is_empty() {
                         break;
                     }
-                    send(&collector, spans).await;
+                    send_spans(&collector, spans).await;
                 }
             }
         };
@@ -68,34 +72,38 @@ impl Otlp {
     }
 }
 
-/// Sends one batch. If that fails, its spans are dropped.
-async fn send(collector: &Collector, spans: Vec<Value>) {
+/// Sends one batch of spans. If the request fails, the spans are dropped.
+async fn send_spans(collector: &Collector, spans: Vec<Value>) {
     let count = spans.len();
     let body = json!({"resourceSpans": [{
-        "resource": {"attributes": [text("service.name", "tokamak"), text("service.version", env!("CARGO_PKG_VERSION"))]},
+        "resource": {"attributes": [text_attribute("service.name", "tokamak"), text_attribute("service.version", env!("CARGO_PKG_VERSION"))]},
         "scopeSpans": [{"scope": {"name": "tokamak"}, "spans": spans}],
     }]});
     if let Err(error) = collector.post(body.to_string()).await {
-        tracing::warn!(error = &error as &dyn std::error::Error, count, "spans were dropped");
+        tracing::warn!(
+            error = &error as &dyn std::error::Error,
+            count,
+            "dropped a batch of spans, because the OpenTelemetry collector did not accept it"
+        );
     }
 }
 
-/// Returns a call as a span. All calls of a session are one trace.
-fn span(session: LogicalSessionId, call: &CallRecord) -> Value {
+/// Returns a call as an OTLP span. All calls of one session have the same trace id.
+fn call_span(session: LogicalSessionId, call: &CallRecord) -> Value {
     let trace = session.to_string().replace('-', "");
     let id = Digest::of(format!("{session}{}{}{}", call.at, call.tool, call.answer).as_bytes()).to_string();
     let nanos = |ms: i64| (i128::from(ms) * 1_000_000).to_string();
-    let mut attributes = vec![text("tokamak.outcome", &call.outcome)];
+    let mut attributes = vec![text_attribute("tokamak.outcome", &call.outcome)];
     let optional = [("tokamak.program", &call.program), ("tokamak.uri", &call.uri)];
-    attributes.extend(optional.into_iter().filter_map(|(name, value)| Some(text(name, value.as_ref()?))));
-    attributes.extend(call.plan.iter().map(|plan| text("tokamak.plan", &plan.to_string())));
+    attributes.extend(optional.into_iter().filter_map(|(name, value)| Some(text_attribute(name, value.as_ref()?))));
+    attributes.extend(call.plan.iter().map(|plan| text_attribute("tokamak.plan", &plan.to_string())));
     attributes.push(json!({"key": "tokamak.answer_chars", "value": {"intValue": call.answer_chars.to_string()}}));
     let step = |step: &session::StepRecord| {
         let rows = step.rows.map_or_else(|| "failed".to_owned(), |rows| rows.to_string());
         let took = json!({"key": "us", "value": {"intValue": step.us.to_string()}});
-        json!({"timeUnixNano": nanos(call.at), "name": step.name, "attributes": [took, text("rows", &rows)]})
+        json!({"timeUnixNano": nanos(call.at), "name": step.name, "attributes": [took, text_attribute("rows", &rows)]})
     };
-    let receipt = |receipt: &String| json!({"timeUnixNano": nanos(call.at + call.ms), "name": "receipt", "attributes": [text("receipt", receipt)]});
+    let receipt = |receipt: &String| json!({"timeUnixNano": nanos(call.at + call.ms), "name": "receipt", "attributes": [text_attribute("receipt", receipt)]});
     let events: Vec<Value> = call.steps.iter().map(step).chain(call.receipts.iter().map(receipt)).collect();
     let failed = !["ok", "running", "planned"].contains(&call.outcome.as_str());
     json!({
@@ -111,6 +119,6 @@ fn span(session: LogicalSessionId, call: &CallRecord) -> Value {
     })
 }
 
-fn text(key: &str, value: &str) -> Value {
+fn text_attribute(key: &str, value: &str) -> Value {
     json!({"key": key, "value": {"stringValue": value}})
 }

@@ -1,5 +1,5 @@
 //! Prints to standard output and standard error, as text or as JSON.
-//! Invariant: a closed pipe ends the output, not the program. Colours are written only to a terminal.
+//! Invariant: if the reader closes the pipe, the command continues without output. Colours are written only to a terminal.
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -13,15 +13,15 @@ pub struct Output {
     pub json: bool,
 }
 
-/// Prints the reason why a command line cannot be parsed, as JSON if `--json` is in it. Help and version arrive here too, and
-/// are not errors.
-pub fn usage(error: &clap::Error) -> ExitCode {
-    // The arguments could not be parsed, so the flag is looked for in the raw ones.
+/// Prints the error of a command line that cannot be parsed, as JSON if the command line has `--json`. clap also reports `--help` and
+/// `--version` as an "error", which is printed with the exit code 0.
+pub fn print_usage_error(error: &clap::Error) -> ExitCode {
+    // No parsed arguments exist at this point, so `--json` is looked for in the raw arguments.
     let wants_json = std::env::args_os().any(|argument| argument == "--json");
     if error.use_stderr() && wants_json {
         Output::new(true).notice(&json!({"error": {"code": "usage", "message": error.to_string().trim()}}).to_string());
     } else {
-        // A failure to write means that the reader has closed the pipe, and there is nowhere to report it.
+        // Printing fails only if the reader has closed the pipe. The failure is ignored, because nobody would read a report of it.
         let _ = error.print();
     }
     ExitCode::from(if error.use_stderr() { 2 } else { 0 })
@@ -34,7 +34,7 @@ impl Output {
 
     /// Prints a line to standard output.
     pub fn line(&self, text: &str) {
-        // A failure to write means that the reader has closed the pipe, and there is nowhere to report it.
+        // Printing fails only if the reader has closed the pipe. The failure is ignored, because nobody would read a report of it.
         let _ = writeln!(std::io::stdout(), "{text}");
     }
 
@@ -43,12 +43,12 @@ impl Output {
         self.line(&serde_json::to_string_pretty(value).unwrap_or_default());
     }
 
-    /// Prints the result of a command: the value with `--json`, the line otherwise.
+    /// Prints the result of a command: `value` with `--json`, and `text` without it.
     pub fn value_or_line(&self, value: &Value, text: &str) {
         if self.json { self.value(value) } else { self.line(text) }
     }
 
-    /// Prints a line to standard error.
+    /// Prints a line to standard error, which is for messages that are not the result of the command.
     pub fn notice(&self, text: &str) {
         let _ = writeln!(std::io::stderr(), "{text}");
     }
@@ -67,7 +67,8 @@ impl Output {
         if self.colour() { format!("\u{1b}[1m{text}\u{1b}[0m") } else { text.to_owned() }
     }
 
-    /// Prints a failure with the causes that its text does not contain, and returns its exit code.
+    /// Prints a failure to standard error, and returns its exit code. A cause in the chain of errors is added if the message does not
+    /// contain its text.
     pub fn fail(&self, failure: &Failure) -> ExitCode {
         let mut text = failure.to_string();
         let mut source = std::error::Error::source(failure);

@@ -1,6 +1,6 @@
-//! The catalogs inside the binary: every file of `catalogs/`.
-//! Invariant: all of them are offered, whether or not their secrets are set; a file of the same id
-//! goes before the shipped one (`catalog::CatalogSet`).
+//! The catalogs that are compiled into the binary: every file of `catalogs/`.
+//! Invariant: every shipped catalog is offered, even if its secrets are not set. A file with the same id replaces the shipped catalog
+//! (`catalog::CatalogSet`).
 
 use std::sync::Arc;
 
@@ -15,23 +15,23 @@ macro_rules! shipped {
     };
 }
 
-/// Id and text.
+/// The id and the text of each shipped catalog.
 const SHIPPED: &[(&str, &str)] = shipped![
     "demo" "github" "gitlab" "hackernews" "hackernews-search" "jira" "linear" "notion" "open-meteo"
     "open-meteo-places" "openlibrary" "pokeapi" "slack" "stripe" "wikipedia"
 ];
 
-/// The catalog of the demo API, which the binary itself serves.
+/// The id of the catalog of the demo API, which the binary itself serves.
 const DEMO: &str = "demo";
 
-/// Reads every shipped catalog; that of the demo API only if the API is served.
-pub fn all(demo: bool) -> Result<Vec<Arc<Catalog>>, Failure> {
+/// Reads every shipped catalog. The catalog of the demo API is included only if `demo` is true.
+pub fn all_catalogs(demo: bool) -> Result<Vec<Arc<Catalog>>, Failure> {
     let wanted = SHIPPED.iter().filter(|(id, _)| demo || *id != DEMO);
     wanted.map(|(id, text)| read(id, text)).collect()
 }
 
 /// Reads the catalog of the demo API.
-pub fn demo() -> Result<Arc<Catalog>, Failure> {
+pub fn demo_catalog() -> Result<Arc<Catalog>, Failure> {
     read(DEMO, include_str!("../../../catalogs/demo.yaml"))
 }
 
@@ -61,8 +61,8 @@ mod tests {
 
     #[test]
     fn the_demo_can_be_left_out() {
-        assert_eq!(all(true).unwrap().len(), SHIPPED.len());
-        assert_eq!(all(false).unwrap().len(), SHIPPED.len() - 1);
-        assert_eq!(demo().unwrap().id.as_str(), "demo");
+        assert_eq!(all_catalogs(true).unwrap().len(), SHIPPED.len());
+        assert_eq!(all_catalogs(false).unwrap().len(), SHIPPED.len() - 1);
+        assert_eq!(demo_catalog().unwrap().id.as_str(), "demo");
     }
 }

@@ -1,6 +1,5 @@
-//! `[tenants.NAME]` of the settings: the catalogs and capabilities that a tenant may use, its limits and its keys.
-//! Invariant: an entry of a list that matches nothing allows nothing, and is reported at the start with the name that may have been
-//! meant.
+//! The tables `[tenants.NAME]` of the settings: the catalogs and capabilities that a tenant may use, its limits and its API keys.
+//! Invariant: an entry that matches no catalog or capability allows nothing, and is reported at the start with a similar name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,28 +11,28 @@ use serde::Deserialize;
 
 use crate::failure::Failure;
 
-/// The principal of a key without one.
+/// The name of the principal of an API key that has no principal.
 const DEFAULT_PRINCIPAL: &str = "default";
 
 /// One table `[tenants.NAME]`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TenantSettings {
-    /// Ids of catalogs. `*` stands for any characters. `None` allows all.
+    /// The ids of the catalogs that the tenant may use. `*` in an id matches any characters. `None` allows all catalogs.
     catalogs: Option<Vec<String>>,
-    /// `catalog:capability`, or the name alone for that of every catalog. `None` allows all.
+    /// The capabilities that the tenant may use: `catalog:capability`, or `capability` for every catalog. `None` allows all.
     capabilities: Option<Vec<String>>,
     /// Whether the tenant may use only reads.
     read_only: bool,
-    /// The number of HTTP requests and MCP messages. `None` allows any number.
+    /// The number of HTTP requests and MCP messages that the tenant may send in a minute. `None` allows any number.
     calls_per_minute: Option<u32>,
-    /// The storage that the tenant's heaps may use, if it differs from the setting in `[js]`.
+    /// The storage that the tenant's heaps may use. `None` means the limit of the table `[js]`.
     heaps_mb: Option<u64>,
-    /// The keys that are in the settings. Other keys are in the store.
+    /// The API keys that are in the settings. Keys that `tokamak token new` stored are in the store.
     keys: Vec<KeySetting>,
 }
 
-/// A key that `tokamak token new --print` made. Only the digest is in the settings.
+/// An API key in the settings, as `tokamak token new --print` prints it. The settings have only the digest of the key.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct KeySetting {
@@ -44,13 +43,13 @@ struct KeySetting {
 
 pub type TenantsSettings = BTreeMap<TenantId, TenantSettings>;
 
-/// Returns what each tenant may use.
-pub fn allowed(tenants: &TenantsSettings) -> BTreeMap<TenantId, Permissions> {
-    tenants.iter().map(|(tenant, settings)| (tenant.clone(), settings.allow())).collect()
+/// Returns the permissions of each tenant.
+pub fn permissions_by_tenant(tenants: &TenantsSettings) -> BTreeMap<TenantId, Permissions> {
+    tenants.iter().map(|(tenant, settings)| (tenant.clone(), settings.permissions())).collect()
 }
 
-/// Returns the keys that are in the settings.
-pub fn keys(tenants: &TenantsSettings) -> Vec<ConfiguredKey> {
+/// Returns the API keys that are in the settings.
+pub fn configured_keys(tenants: &TenantsSettings) -> Vec<ConfiguredKey> {
     let keys_of = |(tenant, settings): (&TenantId, &TenantSettings)| {
         let tenant = tenant.clone();
         settings.keys.clone().into_iter().map(move |key| {
@@ -62,31 +61,31 @@ pub fn keys(tenants: &TenantsSettings) -> Vec<ConfiguredKey> {
     tenants.iter().flat_map(keys_of).collect()
 }
 
-/// Returns the call rates of tenants that have a limit.
+/// Returns the calls per minute of the tenants that have such a limit.
 pub fn calls_per_minute(tenants: &TenantsSettings) -> BTreeMap<TenantId, u32> {
     tenants.iter().filter_map(|(tenant, settings)| Some((tenant.clone(), settings.calls_per_minute?))).collect()
 }
 
-/// Returns the heap storage of tenants that have a limit of their own.
-pub fn heaps_mb(tenants: &TenantsSettings) -> BTreeMap<TenantId, u64> {
+/// Returns the heap storage of the tenants that have `heaps_mb` in their table.
+pub fn heap_limits_mb(tenants: &TenantsSettings) -> BTreeMap<TenantId, u64> {
     tenants.iter().filter_map(|(tenant, settings)| Some((tenant.clone(), settings.heaps_mb?))).collect()
 }
 
-/// Returns the principal of a key without one.
+/// Returns the principal of an API key that has no principal.
 pub fn default_principal() -> Principal {
-    // The name has only letters, so this cannot fail.
+    // `DEFAULT_PRINCIPAL` has only letters, so parsing it always succeeds.
     Principal::parse(DEFAULT_PRINCIPAL).unwrap_or_else(|_| Principal::local())
 }
 
 /// Returns the tenants of the settings and the tenant `local`, which always exists.
-pub fn all(tenants: &TenantsSettings) -> Vec<TenantId> {
+pub fn all_tenants(tenants: &TenantsSettings) -> Vec<TenantId> {
     let local = Some(TenantId::local()).filter(|local| !tenants.contains_key(local));
     tenants.keys().cloned().chain(local).collect()
 }
 
-/// Finds a tenant by its name.
-pub fn named(tenants: &TenantsSettings, name: &str) -> Result<TenantId, Failure> {
-    let known = all(tenants);
+/// Finds a tenant of the settings by its name.
+pub fn find_tenant(tenants: &TenantsSettings, name: &str) -> Result<TenantId, Failure> {
+    let known = all_tenants(tenants);
     let tenant = known.iter().find(|tenant| tenant.as_str() == name).cloned();
     tenant.ok_or_else(|| Failure::NoTenant {
         name: base::printable(name, 80),
@@ -94,32 +93,32 @@ pub fn named(tenants: &TenantsSettings, name: &str) -> Result<TenantId, Failure>
     })
 }
 
-/// Returns what a tenant may use. Without a name, everything is allowed.
-pub fn allow(tenants: &TenantsSettings, name: Option<&str>) -> Result<Permissions, Failure> {
+/// Returns the permissions of the tenant with this name. Without a name, everything is allowed.
+pub fn permissions_of(tenants: &TenantsSettings, name: Option<&str>) -> Result<Permissions, Failure> {
     let Some(name) = name else { return Ok(Permissions::default()) };
-    let tenant = named(tenants, name)?;
-    Ok(tenants.get(&tenant).map(TenantSettings::allow).unwrap_or_default())
+    let tenant = find_tenant(tenants, name)?;
+    Ok(tenants.get(&tenant).map(TenantSettings::permissions).unwrap_or_default())
 }
 
-/// Refuses a key that is listed twice, because its tenant would depend on the order, and a call rate of zero, which admits no call.
-pub fn check(tenants: &TenantsSettings) -> Result<(), Failure> {
+/// Refuses an API key that is listed twice, because the order would decide its tenant, and a limit of zero calls per minute.
+pub fn check_tenants(tenants: &TenantsSettings) -> Result<(), Failure> {
     if let Some(tenant) = tenants.iter().find(|(_, settings)| settings.calls_per_minute == Some(0)).map(|(t, _)| t) {
         return Err(Failure::Tenant {
             tenant: tenant.clone(),
-            problem: "`calls_per_minute` is 0, which admits no call; leave it out to allow any number",
+            problem: "`calls_per_minute` is 0, so no call is allowed; remove this setting to allow any number of calls",
         });
     }
     let mut digests = BTreeSet::new();
-    for key in keys(tenants) {
+    for key in configured_keys(tenants) {
         if !digests.insert(key.digest) {
-            let problem = "one of `keys` is listed twice; a key belongs to one tenant and one principal";
+            let problem = "one entry of `keys` is in the settings twice; remove one, because a key belongs to one tenant and one principal";
             return Err(Failure::Tenant { tenant: key.identity.tenant, problem });
         }
     }
     Ok(())
 }
 
-/// Returns a line for each entry of a list that matches nothing that is offered.
+/// Returns a line for each entry that matches no offered catalog or capability.
 pub fn unmatched_entries(tenants: &TenantsSettings, registry: &Registry) -> Vec<String> {
     let mut lines = Vec::new();
     for (tenant, settings) in tenants {
@@ -159,7 +158,7 @@ fn suggested_catalog(registry: &Registry, pattern: &str) -> String {
 
 impl TenantSettings {
     /// Returns what the tenant may use.
-    pub fn allow(&self) -> Permissions {
+    pub fn permissions(&self) -> Permissions {
         let catalogs = as_strs(self.catalogs.as_deref());
         let capabilities = as_strs(self.capabilities.as_deref());
         Permissions::new(catalogs.as_deref(), capabilities.as_deref(), self.read_only)
@@ -183,7 +182,7 @@ mod tests {
 
     #[test]
     fn an_entry_that_matches_nothing_is_reported_with_a_suggestion() {
-        let registry = Registry::new([crate::shipped::demo().unwrap()]).unwrap();
+        let registry = Registry::new([crate::shipped::demo_catalog().unwrap()]).unwrap();
         let text =
             "[a]\ncatalogs = [\"DEMO\", \"de*\", \"tracker\"]\ncapabilities = [\"demo:ticket_lst\", \"ticket_*\"]\n";
         let lines = unmatched_entries(&settings(text), &registry);
@@ -199,16 +198,16 @@ mod tests {
     #[test]
     fn a_key_names_one_tenant_only() {
         let key = format!("{{sha256 = \"{}\"}}", Digest::of(b"x"));
-        assert!(check(&settings(&format!("[a]\nkeys = [{key}]\n"))).is_ok());
-        assert!(check(&settings(&format!("[a]\nkeys = [{key}]\n[b]\nkeys = [{key}]\n"))).is_err());
-        assert!(check(&settings("[a]\ncalls_per_minute = 0\n")).is_err());
+        assert!(check_tenants(&settings(&format!("[a]\nkeys = [{key}]\n"))).is_ok());
+        assert!(check_tenants(&settings(&format!("[a]\nkeys = [{key}]\n[b]\nkeys = [{key}]\n"))).is_err());
+        assert!(check_tenants(&settings("[a]\ncalls_per_minute = 0\n")).is_err());
     }
 
     #[test]
     fn a_tenant_is_found_in_the_settings_or_is_local() {
         let known = settings("[acme]\n");
-        assert_eq!(named(&known, "acme").unwrap().as_str(), "acme");
-        assert_eq!(named(&known, "local").unwrap(), TenantId::local());
-        assert!(named(&known, "acne").unwrap_err().to_string().contains("acme"));
+        assert_eq!(find_tenant(&known, "acme").unwrap().as_str(), "acme");
+        assert_eq!(find_tenant(&known, "local").unwrap(), TenantId::local());
+        assert!(find_tenant(&known, "acne").unwrap_err().to_string().contains("acme"));
     }
 }

@@ -1,5 +1,5 @@
-//! Builds the app from the settings: catalogs, storage, upstream, engine, the demo API.
-//! Invariant: a mistake in the settings fails here, before a request is answered.
+//! Builds the app from the settings: catalogs, storage, upstream, JavaScript engine and demo API.
+//! Invariant: a mistake in the settings is an error before the first request is answered.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -20,64 +20,65 @@ use crate::failure::Failure;
 use crate::ports::{FilePresence, OperatorSecrets, SECRETS_KEY, SystemClock, SystemEntropy};
 use crate::{shipped, tenants};
 
-/// The app of a configuration, and the catalogs that it starts with.
-pub struct Wired {
+/// The app of a configuration, and the catalogs of its first registry.
+pub struct WiredApp {
     pub app: Arc<App>,
     pub catalogs: Catalogs,
 }
 
 /// Builds the app of a configuration. The demo API runs until `stop` is cancelled.
-pub async fn app(config: &Config, stop: &CancellationToken) -> Result<Wired, Failure> {
+pub async fn build_app(config: &Config, stop: &CancellationToken) -> Result<WiredApp, Failure> {
     let catalogs = Catalogs::load(config)?;
     let mut routes = BTreeMap::new();
     if config.demo {
-        // The route is for the origin of the shipped catalog even if a file replaces it, because sessions may have pinned the shipped one.
-        routes.insert(shipped::demo()?.origin.clone(), start_demo(stop).await?);
+        // The route is for the origin of the shipped demo catalog, even if a file replaces this catalog, because existing sessions may
+        // have pinned the shipped one.
+        routes.insert(shipped::demo_catalog()?.origin.clone(), start_demo(stop).await?);
     }
-    let (store, blobs) = (store(config)?, blobs(config)?);
+    let (store, blobs) = (open_store(config)?, open_blobs(config)?);
     let secret_store = secret_store(config);
     if secret_store.has_key() {
         secret_store.check()?;
     } else if config.data.join(store::secrets::FILE_NAME).exists() {
-        tracing::warn!("there are encrypted secrets, but no key ({}) to open them", SECRETS_KEY);
+        tracing::warn!("the encrypted secrets cannot be read, because no key is set; set {}", SECRETS_KEY);
     }
     let keys_required = keys_required(config, store.as_ref()).await?;
     let ports = Ports {
         store,
         blobs,
-        upstream: Arc::new(upstream(config, routes, secret_store)?),
+        upstream: Arc::new(build_upstream(config, routes, secret_store)?),
         clock: Arc::new(SystemClock),
         entropy: Arc::new(SystemEntropy),
     };
     let service = Service::new(ports, catalogs.registry(), config.limits.clone())
         .with_teaching(config.teaching)
         .with_retention(config.retention.clone())
-        .with_tenants(Tenants::new(tenants::allowed(&config.tenants)))
+        .with_tenants(Tenants::new(tenants::permissions_by_tenant(&config.tenants)))
         .with_delegated(config.delegated)
-        .with_keys(tenants::keys(&config.tenants))
-        .with_js(Arc::new(engine(config)?), Arc::new(presence(config)?), config.js.clone());
+        .with_keys(tenants::configured_keys(&config.tenants))
+        .with_js(Arc::new(start_engine(config)?), Arc::new(register_process(config)?), config.js.clone());
     let rates = CallRates::new(tenants::calls_per_minute(&config.tenants));
     let app = App::new(Arc::new(service), Admission { keys_required, rates });
-    Ok(Wired { app: Arc::new(app), catalogs })
+    Ok(WiredApp { app: Arc::new(app), catalogs })
 }
 
-/// Returns whether there can be keys at all. It makes no data folder, so that a start that is refused leaves nothing behind.
+/// Returns whether API keys may exist. This function makes no data folder, so that a refused start leaves no folder behind.
 pub fn may_have_keys(config: &Config) -> bool {
     match config.auth {
         Some(mode) => mode == AuthMode::Keys,
-        None => !tenants::keys(&config.tenants).is_empty() || config.database.exists(),
+        None => !tenants::configured_keys(&config.tenants).is_empty() || config.database.exists(),
     }
 }
 
-/// Returns whether requests need a key. Unless the settings say it, they do if a key was ever made, even if it was revoked.
+/// Returns whether requests need an API key. Without a setting they need a key as soon as one was made, even if it was revoked since.
 async fn keys_required(config: &Config, store: &dyn ::ports::Store) -> Result<bool, Failure> {
     if let Some(mode) = config.auth {
         return Ok(mode == AuthMode::Keys);
     }
-    if !tenants::keys(&config.tenants).is_empty() {
+    if !tenants::configured_keys(&config.tenants).is_empty() {
         return Ok(true);
     }
-    for tenant in tenants::all(&config.tenants) {
+    for tenant in tenants::all_tenants(&config.tenants) {
         if !access::keys::list(store, &tenant).await?.is_empty() {
             return Ok(true);
         }
@@ -85,79 +86,80 @@ async fn keys_required(config: &Config, store: &dyn ::ports::Store) -> Result<bo
     Ok(false)
 }
 
-/// Starts the engine. Its compiled code is kept in the data folder, because compiling it takes seconds.
-fn engine(config: &Config) -> Result<js::Engine, Failure> {
+/// Starts the JavaScript engine. The compiled code of the engine is cached in the data folder, because compiling it takes seconds.
+fn start_engine(config: &Config) -> Result<js::Engine, Failure> {
     let settings = js::Settings { code_cache: Some(config.data.join("engines")), ..js::Settings::default() };
     js::Engine::start(&settings).map_err(Failure::Engine)
 }
 
-fn presence(config: &Config) -> Result<FilePresence, Failure> {
-    // Beside the database, because processes that share a database must find each other, wherever their blobs are.
+/// Registers this process among the processes that use the same database.
+fn register_process(config: &Config) -> Result<FilePresence, Failure> {
+    // The folder is that of the database, because processes that share a database must find each other, wherever their blobs are.
     let folder = config.database.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(".".as_ref());
     FilePresence::join(folder).map_err(|cause| Failure::Presence { path: folder.to_owned(), cause })
 }
 
-/// Opens the embedded database, and makes it if it does not exist.
-pub fn store(config: &Config) -> Result<Arc<dyn ::ports::Store>, Failure> {
+/// Opens the SQLite database, and makes the file if it does not exist.
+pub fn open_store(config: &Config) -> Result<Arc<dyn ::ports::Store>, Failure> {
     Ok(Arc::new(::store::sqlite::SqliteStore::open(&config.database)?))
 }
 
-/// Opens the place for blobs, and makes it if it is a folder that does not exist. Remote storage is not asked yet.
-pub fn blobs(config: &Config) -> Result<Arc<dyn ::ports::Blobs>, Failure> {
-    config.blobs.open(&config.database, &secrets(config, secret_store(config)))
+/// Opens the storage for blobs, and makes its folder if the folder does not exist. Remote storage gets no request at this time.
+pub fn open_blobs(config: &Config) -> Result<Arc<dyn ::ports::Blobs>, Failure> {
+    config.blobs.open(&config.database, &operator_secrets(config, secret_store(config)))
 }
 
-/// Returns the upstream for a catalog outside of an app. If the catalog's origin is the demo's, the demo API runs until `stop` is
-/// cancelled.
+/// Returns an upstream for a command that calls one catalog without an app. If this is the demo catalog, the demo API is served until
+/// `stop` is cancelled.
 pub async fn upstream_for(
     config: &Config,
     catalog: &Catalog,
     stop: &CancellationToken,
 ) -> Result<upstream::HttpUpstream, Failure> {
     let mut routes = BTreeMap::new();
-    if config.demo && catalog.origin == shipped::demo()?.origin {
+    if config.demo && catalog.origin == shipped::demo_catalog()?.origin {
         routes.insert(catalog.origin.clone(), start_demo(stop).await?);
     }
-    upstream(config, routes, secret_store(config))
+    build_upstream(config, routes, secret_store(config))
 }
 
-/// Returns an upstream that is not for a catalog, such as for fetching a specification.
-pub fn upstream_alone(config: &Config) -> Result<upstream::HttpUpstream, Failure> {
-    upstream(config, BTreeMap::new(), secret_store(config))
+/// Returns an upstream for requests that belong to no catalog, such as fetching a specification.
+pub fn upstream_without_catalog(config: &Config) -> Result<upstream::HttpUpstream, Failure> {
+    build_upstream(config, BTreeMap::new(), secret_store(config))
 }
 
-fn upstream(
+fn build_upstream(
     config: &Config,
     routes: BTreeMap<Origin, Origin>,
     secret_store: Arc<SecretStore>,
 ) -> Result<upstream::HttpUpstream, Failure> {
     let options = upstream::Options { routes, ..upstream::Options::from(&config.limits) };
-    Ok(upstream::HttpUpstream::new(options, Arc::new(secrets(config, secret_store)), Arc::new(SystemClock))?)
+    Ok(upstream::HttpUpstream::new(options, Arc::new(operator_secrets(config, secret_store)), Arc::new(SystemClock))?)
 }
 
-/// Returns the secrets of the operator.
-pub fn secrets(config: &Config, store: Arc<SecretStore>) -> OperatorSecrets {
+/// Returns the operator's secrets, from all places of the settings.
+pub fn operator_secrets(config: &Config, store: Arc<SecretStore>) -> OperatorSecrets {
     OperatorSecrets::new(config.secrets_dir.clone(), store)
 }
 
-/// Returns the store of encrypted secrets in the data folder. Its file need not exist.
+/// Returns the store of encrypted secrets in the data folder. The first secret that is set makes the file of the store.
 pub fn secret_store(config: &Config) -> Arc<SecretStore> {
     Arc::new(SecretStore::new(&config.data, config.secrets_key.clone()))
 }
 
-/// Serves the demo API on a free loopback port and returns its origin.
+/// Serves the demo API on a free loopback port until `stop` is cancelled, and returns the origin of the API.
 async fn start_demo(stop: &CancellationToken) -> Result<Origin, Failure> {
     let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
-    let listener = listen(loopback, 0).await?;
+    let listener = bind_listener(loopback, 0).await?;
     let address = listener.local_addr().map_err(|cause| Failure::Listen { address: loopback, port: 0, cause })?;
     let stop = stop.clone();
     tokio::spawn(async move {
         if let Err(error) = demo::serve(listener, stop.cancelled_owned()).await {
-            tracing::error!(%error, "the demo API stopped");
+            tracing::error!(%error, "the demo API failed and is not served any more; restart the server");
         }
     });
-    tracing::debug!(%address, "the demo API is up");
-    // An address and a port are always an origin.
+    tracing::debug!(%address, "the demo API is served");
+    // An address with a port is always a valid origin, so this error does not occur.
     Origin::parse(&format!("http://{address}")).map_err(|_| Failure::Listen {
         address: loopback,
         port: address.port(),
@@ -165,7 +167,7 @@ async fn start_demo(stop: &CancellationToken) -> Result<Origin, Failure> {
     })
 }
 
-pub async fn listen(address: IpAddr, port: u16) -> Result<TcpListener, Failure> {
+pub async fn bind_listener(address: IpAddr, port: u16) -> Result<TcpListener, Failure> {
     TcpListener::bind(SocketAddr::new(address, port)).await.map_err(|cause| match cause.kind() {
         std::io::ErrorKind::AddrInUse => Failure::PortTaken { address, port },
         _ => Failure::Listen { address, port, cause },

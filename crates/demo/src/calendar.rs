@@ -1,15 +1,15 @@
-//! Formats days and seconds since 1970-01-01 as the dates and instants that the API shows.
-//! Invariant: no clock is read; the seeded world ends at `LAST_DAY` on every day.
+//! Formats days and seconds since 1970-01-01 as the dates and instants of the demo API.
+//! Invariant: no clock is read. The generated data always ends at `LAST_DAY`.
 
-/// A day in seconds.
-pub const DAY: u64 = 86_400;
+/// The number of seconds in a day.
+pub const SECONDS_PER_DAY: u64 = 86_400;
 
-/// 2026-03-31 in days. No item of the seeded world was created later; a due date may lie after it.
+/// The day 2026-03-31, in days since 1970-01-01. No generated item was created later, but a due date may be later.
 pub const LAST_DAY: u64 = 20_543;
 
-/// Formats a day as `2026-03-31`.
+/// Formats a day since 1970-01-01 as a date such as `2026-03-31`.
 pub fn date(day: u64) -> String {
-    // This is Howard Hinnant's civil_from_days: its years start in March, so that the leap day comes last.
+    // This is the algorithm civil_from_days by Howard Hinnant. Its years start in March, so that the leap day is the last day of a year.
     let shifted = day + 719_468;
     let era = shifted / 146_097;
     let of_era = shifted % 146_097;
@@ -22,10 +22,10 @@ pub fn date(day: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}")
 }
 
-/// Formats a second as `2026-03-31T09:14:05Z`.
+/// Formats a second since 1970-01-01 as an instant such as `2026-03-31T09:14:05Z`.
 pub fn instant(second: u64) -> String {
-    let rest = second % DAY;
-    format!("{}T{:02}:{:02}:{:02}Z", date(second / DAY), rest / 3_600, rest / 60 % 60, rest % 60)
+    let rest = second % SECONDS_PER_DAY;
+    format!("{}T{:02}:{:02}:{:02}Z", date(second / SECONDS_PER_DAY), rest / 3_600, rest / 60 % 60, rest % 60)
 }
 
 #[cfg(test)]

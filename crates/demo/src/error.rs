@@ -1,6 +1,5 @@
-//! Every reason to refuse a request, and its JSON: `{"error": {"code", "message"}}`, with `fields` inside where single fields are
-//! wrong.
-//! Invariant: the status and the code follow from the variant alone; the message says what the client should send instead.
+//! The reasons to refuse a request, and their JSON: `{"error": {"code", "message"}}`, with `fields` if single fields are wrong.
+//! Invariant: the variant alone determines the status and the code.
 
 use axum::Json;
 use axum::http::{Method, StatusCode};
@@ -10,12 +9,12 @@ use serde::Serialize;
 /// The result of a handler.
 pub type HandlerResult = Result<Response, ApiError>;
 
-/// A refused request. Each variant is a mistake of the client.
+/// The reason why a request is refused. Each variant is a mistake of the client.
 #[derive(Debug, thiserror::Error)]
 pub enum ApiError {
     #[error("no route {path}")]
     UnknownRoute { path: String },
-    /// Sessions that pinned the catalog of the former store still call it.
+    /// The request is for the former store of the demo. Sessions that pinned its catalog still send such requests.
     #[error("the store of the demo is no longer served; open a session with the catalog `demo`")]
     StoreIsGone,
     #[error("{path} does not answer to {method}")]
@@ -48,12 +47,12 @@ pub enum ApiError {
     BodyTooLarge { max: usize },
     #[error("an Idempotency-Key must be text of 1 to 255 characters")]
     BadKey,
-    /// The idempotency key came with another call before.
+    /// An earlier, different call had the same idempotency key.
     #[error("the Idempotency-Key `{key}` came with another request before")]
     KeyReused { key: String },
     #[error("{}", join_fields(fields))]
     Invalid { fields: Vec<FieldError> },
-    /// The ticket no longer has the tag that If-Match names.
+    /// The header If-Match has another ETag than the ticket, because the ticket was changed.
     #[error("the ticket has changed; read it again")]
     TicketChanged,
     #[error("ticket {number} in project `{project}` is done already")]
@@ -64,7 +63,7 @@ pub enum ApiError {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FieldError {
     pub field: String,
-    /// The rule that the field breaks, as the rest of a sentence: "must be text".
+    /// The rule that the field breaks, as the predicate of a sentence: "must be text".
     pub message: String,
 }
 
@@ -107,7 +106,7 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// Answers with an error in the shape that all errors of this API have.
+/// Returns an answer with an error in the JSON form of this API.
 pub fn error_response(
     status: StatusCode,
     code: &'static str,

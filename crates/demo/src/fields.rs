@@ -1,5 +1,5 @@
-//! Checks the fields of a write and collects all mistakes in them before the write is refused.
-//! Invariant: `finish` passes only if every given field was read and no field was refused, so no field is ignored by mistake.
+//! Reads the fields in the body of a write, and collects all mistakes in them.
+//! Invariant: `finish` succeeds only if every field was read and no field was refused, so no field is ignored by mistake.
 
 use std::ops::RangeInclusive;
 
@@ -10,11 +10,11 @@ use crate::error::{ApiError, FieldError};
 use crate::request::parse_json;
 use crate::world::Choice;
 
-/// The fields of a body. Each reader takes its field out; `None` means that the field is absent or null, or was refused.
+/// The fields of a body. Each reading method removes its field, and returns `None` if the field is absent, null or refused.
 pub struct Fields {
-    /// The fields that were not read yet.
+    /// The fields that no method has read yet.
     unread: Map<String, Value>,
-    /// The mistakes so far.
+    /// The mistakes that were found so far.
     mistakes: Vec<FieldError>,
 }
 
@@ -49,7 +49,7 @@ impl Fields {
         }
     }
 
-    /// Reads a text that a client may remove: null gives `Some(None)`.
+    /// Reads a text that a client may remove. Null in the body means removal and is returned as `Some(None)`.
     pub(crate) fn removable_text(&mut self, name: &str) -> Option<Option<String>> {
         match self.unread.get(name) {
             Some(Value::Null) => {
@@ -91,7 +91,7 @@ impl Fields {
         texts.or_else(|| self.refuse(name, "must be a list of texts"))
     }
 
-    /// Records a mistake. It returns `None`, so that a reader can end with it.
+    /// Records a mistake in a field. Returns `None`, so that a reading method can end with this call.
     pub fn refuse<T>(&mut self, name: &str, message: &str) -> Option<T> {
         self.mistakes.push(FieldError { field: name.to_owned(), message: message.to_owned() });
         None
@@ -101,12 +101,12 @@ impl Fields {
         self.mistakes.iter().any(|mistake| mistake.field == name)
     }
 
-    /// Returns the refusal with the mistakes so far, when the other fields cannot be judged.
+    /// Returns an error with the mistakes so far, for a caller that cannot read the other fields.
     pub fn into_error(self) -> ApiError {
         ApiError::Invalid { fields: self.mistakes }
     }
 
-    /// Refuses the write if there is a mistake or a field that no reader took.
+    /// Fails if there is a mistake, or a field that no method has read.
     pub(crate) fn finish(mut self) -> Result<(), ApiError> {
         for name in self.unread.keys() {
             self.mistakes.push(FieldError { field: name.clone(), message: "is not a field of this".to_owned() });

@@ -1,7 +1,7 @@
-//! Applies a write once: `Idempotency-Key` makes the second of two equal calls a replay of the first one's answer.
-//! Invariants: the search for an earlier answer, the change, its count and its record happen under one lock, so two calls at once
-//! with one key are one effect. A key that comes with another method, path or body is refused. A refused call changes nothing, is
-//! not counted and leaves its key free.
+//! Applies a write once: if two equal calls have the same `Idempotency-Key`, the second gets the answer of the first.
+//! Invariants: the search for an earlier answer, the change, its count and its record happen under one lock, so two concurrent calls
+//! with one key are one effect. A key that was used with another method, path or body is refused. A refused call changes no data, is not
+//! counted, and does not use its key.
 
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
@@ -16,7 +16,7 @@ const KEY_HEADER: &str = "idempotency-key";
 const REPLAYED_HEADER: HeaderName = HeaderName::from_static("idempotency-replayed");
 const MAX_KEY_LENGTH: usize = 255;
 
-/// A write as it arrived, read whole.
+/// A request for a write, with its whole body.
 pub struct WriteRequest {
     pub call: WriteCall,
     pub headers: HeaderMap,
@@ -37,8 +37,8 @@ impl<S: Send + Sync> FromRequest<S> for WriteRequest {
 }
 
 impl WriteRequest {
-    /// Calls `change` under the tracker's lock, unless this call was applied before: then its answer is given again. `change`
-    /// must change nothing if it fails.
+    /// Calls `change` under the lock of the tracker. If this call was applied before, the earlier answer is returned instead. If `change`
+    /// fails, it must not have changed data.
     pub fn apply_once(
         &self,
         tracker: &Tracker,

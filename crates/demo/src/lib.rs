@@ -1,10 +1,10 @@
 //! The demo API that the `tokamak` binary serves on loopback: an issue tracker with projects, people, tickets and comments.
-//! It serves what the shipped catalog `demo` calls: page-numbered lists, single items, and writes with idempotency keys.
-//! Invariants: it uses no disk, environment, clock or network beyond the listener that is passed in; every answer is JSON, errors
-//! included; two servers of one build that get the same requests in the same order answer with the same bodies.
+//! The shipped catalog `demo` calls it: lists with page numbers, single items, and writes with idempotency keys.
+//! Invariants: the crate uses no disk, environment, clock or network, except the listener of the caller. Every answer is JSON, including
+//! errors. Two servers of one build that get the same requests in the same order answer with the same bodies.
 //!
-//! The public items below `serve` are for `testapi` (crates/testkit/api), which serves the same tracker with more routes and with
-//! faults. They let it add routes (`router_with`), read and change the same data (`Tracker`), and answer like this API.
+//! The public items below `serve` are for `testapi` (crates/testkit/api), which serves the same tracker with more routes and with faults.
+//! With these items `testapi` adds routes (`router_with`), reads and changes the data (`Tracker`), and answers like this API.
 
 pub mod calendar;
 mod error;
@@ -43,24 +43,24 @@ pub use tracker::{Tracker, TrackerData};
 pub use world::{Choice, Comment, Person, PersonRef, Project, State, Team, Ticket, TicketRef, World};
 pub use writes::open_ticket;
 
-/// The seed of the world that `router` serves. The shipped catalog, its cases and the documentation quote data of this world.
+/// The number from which `router` generates its data (see `seed`). The tests of the shipped catalog and the documentation quote this data.
 pub const SEED: u64 = 20_260_331;
 
-/// How long a request under way may delay a stop. It is far longer than any answer takes, and short enough for Ctrl-C.
+/// The longest time for which running requests delay a stop. Every answer takes far less, and a user waits this long after Ctrl-C.
 const STOP_GRACE: Duration = Duration::from_secs(2);
 
-/// Serves the demo API until `shutdown` resolves, then finishes the requests under way (for `STOP_GRACE` at most) and returns.
+/// Serves the demo API until `shutdown` resolves. Then it waits until running requests are answered, for `STOP_GRACE` at most.
 pub async fn serve(listener: TcpListener, shutdown: impl Future<Output = ()> + Send + 'static) -> std::io::Result<()> {
     let (stop, stopped) = oneshot::channel::<()>();
     let stopping = async move {
         shutdown.await;
         drop(stop);
     };
-    // With Nagle's algorithm, a client that delays its acknowledgements would wait for the second part of an answer. A socket
-    // that refuses the option still works.
+    // With Nagle's algorithm, a client that delays its acknowledgements would wait for the second part of an answer. If the option
+    // cannot be set, the answer is only slower.
     let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
     let server = axum::serve(listener, router()).with_graceful_shutdown(stopping);
-    // axum alone would wait forever for a client that sent half a request and went silent.
+    // Without this limit, axum would wait forever for a client that sent only half of a request.
     let grace_is_over = async move {
         drop(stopped.await);
         tokio::time::sleep(STOP_GRACE).await;
@@ -71,13 +71,14 @@ pub async fn serve(listener: TcpListener, shutdown: impl Future<Output = ()> + S
     }
 }
 
-/// Returns all routes over a tracker of their own, seeded with `SEED`.
+/// Returns all routes of the demo API on a new tracker with the data of `SEED`.
 pub fn router() -> Router {
     let former_store = Router::new().route("/graphql", any(async || ApiError::StoreIsGone));
     router_with(Arc::new(Tracker::seeded(SEED)), former_store)
 }
 
-/// Returns the routes of `tracker` together with `more`. An unknown path or method is answered in JSON for all of them.
+/// Returns the routes of the demo API on `tracker`, together with the routes `more`. A request with an unknown path or method gets a JSON
+/// error.
 pub fn router_with(tracker: Arc<Tracker>, more: Router) -> Router {
     Router::new()
         .merge(reads::routes())

@@ -1,7 +1,7 @@
-//! The reads: projects, people, tickets, comments, and the search in tickets.
-//! Invariants: a handler checks its whole query before it looks anything up, so a bad query is a 400 even where the item is
-//! missing. A project, person or ticket in a path that does not exist is a 404; in a filter it matches no ticket. Lists are in the
-//! order of the world, also for a search, so that paging is stable.
+//! The routes that read: projects, people, tickets, comments, and the search in tickets.
+//! Invariants: a handler checks its whole query first, so a wrong query is a 400 even if the item of the path does not exist. A missing
+//! item in a path is a 404; a missing item in a filter matches no ticket. Lists, including the result of a search, are in the order of
+//! `World`, so that paging is stable.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::request::{PathSegments, QueryParams, UncheckedQuery, parse_positive};
 use crate::tracker::{Tracker, TrackerState};
 use crate::world::{Person, Project, State, Team, Ticket, World};
 
-/// The key of a project and the number of a ticket, as a path has them.
+/// The key of a project and the number of a ticket, which identify a ticket in a path.
 pub type TicketPath = (String, String);
 
 pub fn routes() -> Router<Arc<Tracker>> {
@@ -115,7 +115,7 @@ async fn list_comments(
     Ok(window.answer(world.comments.iter().filter(|comment| comment.ticket.names(ticket))))
 }
 
-/// Finds the tickets whose title or body has every word of `q`, in any case.
+/// Returns the tickets whose title or body contains every word of `q`. Upper and lower case are equal.
 async fn search_tickets(FromState(tracker): TrackerState, query: UncheckedQuery) -> HandlerResult {
     let (params, window) = query.list(&["q"])?;
     let words: Vec<String> = params.text("q").unwrap_or_default().split_whitespace().map(str::to_lowercase).collect();
@@ -131,7 +131,7 @@ fn has_all_words(ticket: &Ticket, words: &[String]) -> bool {
     words.iter().all(|word| title.contains(word.as_str()) || body.contains(word.as_str()))
 }
 
-/// The filters of every ticket list. A list that does not allow one of them never gets it: `UncheckedQuery::list` refuses it.
+/// The filters of ticket lists. `UncheckedQuery::list` refuses a filter that the route does not allow.
 struct TicketFilter<'p> {
     project: Option<&'p str>,
     state: Option<State>,
@@ -175,7 +175,7 @@ fn find_person<'w>(world: &'w World, id: &str) -> Result<&'w Person, ApiError> {
     world.person(id).ok_or_else(|| ApiError::NoPerson { id: id.to_owned() })
 }
 
-/// Finds the ticket of a path. The project is looked up first, so that the 404 names the first thing that is missing.
+/// Finds the ticket of a path. If the project does not exist, the 404 names the project instead of the ticket.
 pub fn find_ticket<'w>(world: &'w World, (key, number): &TicketPath) -> Result<&'w Ticket, ApiError> {
     let number = parse_positive("number", number)?;
     let project = find_project(world, key)?;

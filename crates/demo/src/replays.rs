@@ -1,5 +1,5 @@
-//! The calls that came with an idempotency key, with the answers that are replayed.
-//! Invariant: an answer is stored as it was sent, so a replay has the same bytes.
+//! The record of calls with an idempotency key, and of their answers, which are sent again if a call is repeated.
+//! Invariant: an answer is stored as it was sent, so a repeated answer has the same bytes.
 
 use std::collections::BTreeMap;
 
@@ -12,18 +12,18 @@ use sha2::{Digest, Sha256};
 
 use crate::request::JSON;
 
-/// A call that may change something, as far as two calls are compared.
+/// The parts of a write by which two calls are compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WriteCall {
     pub method: String,
     pub path: String,
-    /// The idempotency key, if the call came with one.
+    /// The idempotency key, if the call has one.
     pub key: Option<String>,
-    /// The SHA-256 of the body in hexadecimal, so that a record of a call does not hold its body.
+    /// The SHA-256 of the body in hexadecimal, so that the body need not be stored.
     pub body_sha256: String,
 }
 
-/// The answer to a write that was applied. It is stored with the call's key and replayed byte for byte.
+/// The answer to an applied write. It is stored under the idempotency key of the call, and sent again byte for byte if the call is repeated.
 #[derive(Debug, Clone)]
 pub struct WriteAnswer {
     status: StatusCode,
@@ -31,17 +31,17 @@ pub struct WriteAnswer {
     body: Bytes,
 }
 
-/// The calls that came with an idempotency key and were applied, with their answers, by their keys.
+/// The applied calls that had an idempotency key, with their answers, by the key.
 #[derive(Default)]
 pub struct Replays(BTreeMap<String, (WriteCall, WriteAnswer)>);
 
 /// The result of a search for an earlier call with the same key.
 pub enum Replay {
-    /// No call came with this key, or the call has no key.
+    /// No earlier call had this key, or the call has no key.
     None,
-    /// The same call was applied, with this answer.
+    /// The same call was applied before and got this answer.
     Answer(WriteAnswer),
-    /// Another call came with this key.
+    /// An earlier, different call had this key.
     OtherCall { key: String },
 }
 
@@ -55,7 +55,7 @@ impl Replays {
         }
     }
 
-    /// Stores the answer of a call that was applied, if the call has a key.
+    /// Stores the answer of an applied call, if the call has a key.
     pub fn record(&mut self, call: &WriteCall, answer: &WriteAnswer) {
         if let Some(key) = &call.key {
             self.0.insert(key.clone(), (call.clone(), answer.clone()));

@@ -1,6 +1,6 @@
-//! Reads requests and cuts pages: path segments, query parameters, JSON bodies, and the page of a list that a query wants.
-//! Invariants: `QueryParams` exists only for a query in which every parameter is allowed on its route and occurs once, so a route
-//! cannot ignore a parameter by mistake. A request that cannot be read is refused in JSON, never in axum's own plain text.
+//! Reads the parts of requests (path segments, query parameters, JSON bodies), and selects the requested page of a list.
+//! Invariants: in a `QueryParams`, every parameter is allowed on its route and occurs once, so a route cannot ignore a parameter by
+//! mistake. A request that cannot be read gets a JSON error and not the plain text of axum.
 
 use axum::Json;
 use axum::body::{Bytes, HttpBody};
@@ -19,16 +19,16 @@ use crate::world::Choice;
 /// The media type of all bodies of this API.
 pub const JSON: &str = "application/json";
 
-/// The longest body that a request may have, in bytes.
+/// The largest body of a request in bytes.
 pub const MAX_BODY: usize = 16 << 20;
 
 const DEFAULT_PER_PAGE: u64 = 20;
 const MAX_PER_PAGE: u64 = 100;
 
-/// The parameters that every list takes.
+/// The query parameters that every list accepts.
 const PAGE_PARAMETERS: [&str; 2] = ["page", "per_page"];
 
-/// The variable segments of a path, percent-decoded.
+/// The percent-decoded variable segments of a path.
 pub struct PathSegments<T>(pub T);
 
 impl<T, S> FromRequestParts<S> for PathSegments<T>
@@ -46,14 +46,14 @@ where
     }
 }
 
-/// A query as it arrived. `list`, `only` or `none` checks it against the parameters of a route.
+/// A query before it is checked. `list`, `only` or `none` compares it with the parameters of a route.
 pub struct UncheckedQuery(Vec<(String, String)>);
 
-/// A query that was checked against the parameters of its route.
+/// A checked query, which has only parameters that its route allows.
 pub struct QueryParams(Vec<(String, String)>);
 
 impl UncheckedQuery {
-    /// Checks the query of a route that answers with a list, which allows the page parameters beside its own `filters`.
+    /// Checks the query of a route that answers with a list. The route allows the page parameters and its own `filters`.
     pub fn list(self, filters: &[&'static str]) -> Result<(QueryParams, PageWindow), ApiError> {
         let allowed: Vec<&'static str> = filters.iter().copied().chain(PAGE_PARAMETERS).collect();
         let params = self.only(&allowed)?;
@@ -61,7 +61,7 @@ impl UncheckedQuery {
         Ok((params, window))
     }
 
-    /// Checks the query of a route that takes these parameters and no others.
+    /// Checks the query of a route that allows only these parameters.
     pub fn only(self, allowed: &[&'static str]) -> Result<QueryParams, ApiError> {
         for (at, (name, _)) in self.0.iter().enumerate() {
             if !allowed.contains(&name.as_str()) {
@@ -74,12 +74,13 @@ impl UncheckedQuery {
         Ok(QueryParams(self.0))
     }
 
-    /// Checks the query of a route that takes no parameter.
+    /// Checks the query of a route that allows no parameter.
     pub fn none(self) -> Result<(), ApiError> {
         self.only(&[]).map(|_| ())
     }
 
-    /// Returns the first value of a parameter before the check, for a route that refuses a wrong credential first.
+    /// Returns the first value of a parameter before the query is checked. A route with a credential in its query refuses a wrong
+    /// credential first.
     pub fn peek(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
@@ -117,9 +118,9 @@ impl QueryParams {
     }
 }
 
-/// Parses a positive integer in plain digits.
+/// Parses a positive integer that has only digits.
 pub fn parse_positive(name: &'static str, value: &str) -> Result<u64, ApiError> {
-    // Rust's own parser would also take a leading `+`.
+    // The parser of Rust would also accept a leading `+`.
     let is_digits = value.bytes().all(|byte| byte.is_ascii_digit());
     match value.parse() {
         Ok(number) if is_digits && number > 0 => Ok(number),
@@ -127,7 +128,7 @@ pub fn parse_positive(name: &'static str, value: &str) -> Result<u64, ApiError> 
     }
 }
 
-/// The part of a list that a request wants: `page` (from 1) of `per_page` items (20 by default, 100 at most).
+/// The page of a list that a request asks for: `page` (from 1) with `per_page` items (20 by default, 100 at most).
 /// A client that reads the pages from 1 until `page * per_page >= total` gets every item once.
 pub struct PageWindow {
     page: u64,
@@ -147,11 +148,11 @@ impl PageWindow {
         PageWindow { page: page.unwrap_or(1), per_page: per_page.unwrap_or(DEFAULT_PER_PAGE).min(MAX_PER_PAGE) }
     }
 
-    /// Answers with this part of `all`, which must be in its stable order: `{"data", "page", "per_page", "total"}`. A page past the
-    /// end is empty, not an error.
+    /// Returns the answer `{"data", "page", "per_page", "total"}` with this page of `all`, whose order must be stable. A page past the end
+    /// is empty.
     pub fn answer<'a, T: Serialize + 'a>(&self, all: impl Iterator<Item = &'a T>) -> Response {
         let all: Vec<&T> = all.collect();
-        // Saturating, because `page` may be any integer, and every start past the end means the same.
+        // The product saturates, because `page` may be any integer. Every start past the end is replaced by the end.
         let start = (self.page - 1).saturating_mul(self.per_page).min(all.len() as u64);
         let end = (start + self.per_page).min(all.len() as u64);
         let data = &all[start as usize..end as usize];
@@ -159,9 +160,9 @@ impl PageWindow {
     }
 }
 
-/// Reads the body of a request whole.
+/// Reads the whole body of a request.
 pub(crate) async fn read_body<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, ApiError> {
-    // A body that announces more than the limit is refused at once; otherwise the client would first have to send it.
+    // A body whose announced length exceeds the limit is refused at once. Otherwise the client would first have to send the whole body.
     if request.body().size_hint().lower() > MAX_BODY as u64 {
         return Err(ApiError::BodyTooLarge { max: MAX_BODY });
     }
@@ -171,7 +172,7 @@ pub(crate) async fn read_body<S: Send + Sync>(request: Request, state: &S) -> Re
     })
 }
 
-/// Parses a JSON body: another media type is a 415, a text that is not JSON of this shape a 400.
+/// Parses a JSON body. A body of another media type is refused with a 415, and a body that is not JSON of this type with a 400.
 pub fn parse_json<T: DeserializeOwned>(headers: &HeaderMap, body: &[u8]) -> Result<T, ApiError> {
     if content_type(headers) != JSON {
         return Err(ApiError::WrongBodyType { expected: JSON });

@@ -1,56 +1,56 @@
-//! The state of one served tracker: the world that writes change, the answers that are replayed, and the count of effects.
-//! Invariants: everything that a write reads or changes is behind one lock, so a write happens whole and once; no lock is held
-//! across an await.
+//! The state of one served tracker: its data (`World`), the answers of calls with idempotency keys, and the count of effects.
+//! Invariants: one lock protects all data that a write reads or changes, so a write happens completely and once. No lock is held across
+//! an await.
 
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use crate::calendar::{DAY, LAST_DAY, instant};
+use crate::calendar::{LAST_DAY, SECONDS_PER_DAY, instant};
 use crate::replays::{Replays, WriteCall};
 use crate::world::World;
 
 /// The extractor by which a handler gets the tracker.
 pub type TrackerState = axum::extract::State<Arc<Tracker>>;
 
-/// Is called with each write that changed something and with its number, which counts from 1.
+/// A function that is called for each write that changed data, with the write and its number, which counts from 1.
 type EffectHook = Box<dyn Fn(&WriteCall, u64) + Send + Sync>;
 
-/// One served tracker.
+/// The data of one served issue tracker.
 pub struct Tracker {
-    /// The seed of the world, to which `reset` returns.
+    /// The number from which the data is generated, at the start and at each `reset`.
     seed: u64,
     data: RwLock<TrackerData>,
-    /// A test API counts effects with it. The product has none.
+    /// The function by which the test API records effects. `None` in the `tokamak` binary.
     on_effect: Option<EffectHook>,
 }
 
-/// Everything that a write reads or changes.
+/// All data that a write reads or changes.
 pub struct TrackerData {
-    /// The projects, people, tickets and comments as they are now.
+    /// The current projects, people, tickets and comments.
     pub world: World,
-    /// The answers of the idempotency keys that were used.
+    /// The answers of calls with idempotency keys.
     pub(crate) replays: Replays,
-    /// The tickets that were deleted, because a deletion frees neither a ticket number nor a comment id.
+    /// The numbers of deleted tickets, because ticket numbers and comment ids are never used again.
     pub(crate) deleted: Vec<DeletedTicket>,
-    /// The number of writes that changed something.
+    /// The number of writes that changed data.
     effects: u64,
 }
 
-/// The numbers that a deleted ticket keeps in use.
+/// The numbers of a deleted ticket that must not be used again.
 pub(crate) struct DeletedTicket {
     pub project: String,
     pub number: u64,
-    /// The highest comment id that was in use at the deletion, of any ticket.
+    /// The highest comment id of all tickets at the time of the deletion.
     pub last_comment: u64,
 }
 
 impl Tracker {
-    /// Returns a tracker with the world of `seed`.
+    /// Returns a tracker with the data that is generated from `seed`.
     pub fn seeded(seed: u64) -> Tracker {
         Tracker { seed, data: RwLock::new(TrackerData::seeded(seed)), on_effect: None }
     }
 
-    /// Calls `hook` with each write that changed something, under the lock of the change, so that the hook's own list and the
-    /// data never disagree.
+    /// Sets the function that is called for each write that changed data. It is called under the lock of the change, so that a list that
+    /// it makes always agrees with the data.
     pub fn on_effect(self, hook: impl Fn(&WriteCall, u64) + Send + Sync + 'static) -> Tracker {
         Tracker { on_effect: Some(Box::new(hook)), ..self }
     }
@@ -63,7 +63,7 @@ impl Tracker {
         self.data.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a write that changed something. `data` must be this tracker's, under the lock of the change.
+    /// Counts a write that changed data. `data` must be the locked data of this tracker.
     pub fn count_effect(&self, data: &mut TrackerData, call: &WriteCall) {
         data.effects += 1;
         if let Some(hook) = &self.on_effect {
@@ -71,7 +71,7 @@ impl Tracker {
         }
     }
 
-    /// Puts the seeded data back and calls `also_reset` under the same lock.
+    /// Restores the generated data, and calls `also_reset` under the same lock.
     pub fn reset(&self, also_reset: impl FnOnce()) {
         let mut data = self.write();
         *data = TrackerData::seeded(self.seed);
@@ -84,10 +84,10 @@ impl TrackerData {
         TrackerData { world: World::seeded(seed), replays: Replays::default(), deleted: Vec::new(), effects: 0 }
     }
 
-    /// Returns the moment of the effect under way. There is no clock: the first effect happens on the day after the seeded world
-    /// ends, and each later one a second after the one before.
+    /// Returns the moment of the effect that is being applied. No clock is read: the first effect is on the day after `LAST_DAY`, and each
+    /// later effect is a second after the previous one.
     pub fn instant(&self) -> String {
-        instant((LAST_DAY + 1) * DAY + self.effects + 1)
+        instant((LAST_DAY + 1) * SECONDS_PER_DAY + self.effects + 1)
     }
 
     /// Returns the number of the next ticket of a project.

@@ -1,6 +1,6 @@
-//! The data of the tracker: projects, people, tickets and comments as they appear in JSON, and lookups by key.
-//! Invariants: each list is sorted by its key (projects by key, people by id, tickets by project and number, comments by
-//! id), so a filtered list is in stable order without sorting; every reference names an item that exists.
+//! The data types of the tracker (projects, people, tickets, comments) in their JSON form, and lookups by key.
+//! Invariants: each list is sorted (projects by key, people by id, tickets by project and number, comments by id), so a filtered list is
+//! in a stable order. Every reference names an existing item.
 
 use serde::Serialize;
 
@@ -15,13 +15,13 @@ pub struct World {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Project {
-    /// Is matched exactly: `ops` is not `OPS`.
+    /// The key, such as `OPS`. Upper and lower case differ.
     pub key: String,
     pub name: String,
     pub about: String,
-    /// The id of a person.
+    /// The id of the person who leads the project.
     pub lead: String,
-    /// An instant such as `2026-03-31T09:14:05Z`.
+    /// The moment of creation, such as `2026-03-31T09:14:05Z`.
     pub created_at: String,
 }
 
@@ -31,33 +31,33 @@ pub struct Person {
     pub name: String,
     pub email: String,
     pub team: Team,
-    /// A date such as `2026-03-31`.
+    /// The date of joining, such as `2026-03-31`.
     pub joined: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Ticket {
-    /// The key of its project.
+    /// The key of the project that has the ticket.
     pub project: String,
-    /// Counts from 1 within the project.
+    /// The number of the ticket, which counts from 1 within its project.
     pub number: u64,
     pub title: String,
     pub state: State,
-    /// From 1, the most urgent, to 5.
+    /// The priority from 1 (most urgent) to 5.
     pub priority: u64,
     pub votes: u64,
     pub labels: Vec<String>,
     pub owner: Option<PersonRef>,
     pub reporter: PersonRef,
     pub created_at: String,
-    /// A date.
+    /// The date on which the ticket is due.
     pub due: Option<String>,
     pub body: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Comment {
-    /// Unique over all tickets; later comments have higher ids.
+    /// The id, which is unique over all tickets. Later comments have higher ids.
     pub id: u64,
     pub ticket: TicketRef,
     pub author: PersonRef,
@@ -65,14 +65,14 @@ pub struct Comment {
     pub created_at: String,
 }
 
-/// A person as other items name one.
+/// A reference to a person in another item.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PersonRef {
     pub id: String,
     pub name: String,
 }
 
-/// The key of a ticket.
+/// A reference to a ticket: the key of its project and its number.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct TicketRef {
     pub project: String,
@@ -96,7 +96,7 @@ pub enum Team {
     Security,
 }
 
-/// A closed set of words. JSON, query parameters and error messages all take them from here.
+/// An enum whose values are words in JSON, in query parameters and in error messages.
 pub trait Choice: Copy + 'static {
     const ALL: &'static [Self];
 
@@ -168,7 +168,7 @@ impl Ticket {
 }
 
 impl TicketRef {
-    /// Returns whether this is the key of `ticket`.
+    /// Returns whether this reference is to `ticket`.
     pub fn names(&self, ticket: &Ticket) -> bool {
         self.project == ticket.project && self.number == ticket.number
     }

@@ -1,6 +1,6 @@
-//! The writes: a ticket is opened, updated, closed with a note or deleted, and a comment is added.
-//! Invariants: a write is checked whole before it changes anything. The list of tickets stays sorted by project and number. A
-//! ticket number or comment id is never given twice, also not after a deletion. A person that a ticket or comment names exists.
+//! The routes that write: a ticket is opened, updated, closed with a note or deleted, and a comment is added.
+//! Invariants: a write is checked completely before it changes data. The list of tickets stays sorted by project and number. A ticket
+//! number or comment id is used only once, even after a deletion. Every person that a ticket or a comment names exists.
 
 use std::sync::Arc;
 
@@ -117,7 +117,7 @@ async fn create_comment(
     })
 }
 
-/// Opens a ticket in the project of this key and returns the answer to its client.
+/// Opens a ticket in the project with this key, and returns the answer for the client.
 pub fn open_ticket(data: &mut TrackerData, project: &str, mut fields: Fields) -> Result<WriteAnswer, ApiError> {
     let project = find_project(&data.world, project)?;
     let title = fields.required_text("title", MAX_TITLE);
@@ -160,7 +160,7 @@ fn change_ticket(world: &World, mut ticket: Ticket, mut fields: Fields) -> Resul
     set_common_fields(world, ticket, fields)
 }
 
-/// Sets the fields that a new ticket and a changed one have in common, and refuses all others.
+/// Sets the fields that a client may set in a new ticket and in an existing one, and refuses all other fields.
 fn set_common_fields(world: &World, mut ticket: Ticket, mut fields: Fields) -> Result<Ticket, ApiError> {
     if let Some(body) = fields.text("body", MAX_BODY_TEXT) {
         ticket.body = body;
@@ -205,7 +205,7 @@ fn add_comment(data: &mut TrackerData, ticket: &Ticket, author: PersonRef, text:
     comment
 }
 
-/// Returns the person whose id is in a field, if the field is given.
+/// Reads a field with the id of a person, and returns this person. Returns `None` if the body does not have the field.
 fn read_person(world: &World, fields: &mut Fields, name: &str) -> Option<PersonRef> {
     let id = fields.text(name, usize::MAX)?;
     known_person(world, fields, name, &id)

@@ -1,5 +1,5 @@
-//! Faults on request: wrappers over any `Store` and `Blobs` that fail the call that a test chose.
-//! Invariant: a fault leaves the inner port untouched, except `LostAfter`, which comes after the whole operation.
+//! Faults on request: wrappers around any `Store` and `Blobs` in which the calls that a test chose fail.
+//! Invariant: a failing call does not reach the inner port, except with `LostAfter`, which fails after the whole operation.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use ports::{Blobs, Cause, Store, blobs, store};
 
 use crate::lock;
 
-/// A call that can fail. Blobs have operations of their own, so that one handle can serve both wrappers.
+/// A call that can fail. The operations of stores and of blobs are different variants, so that both wrappers can share one `Faults`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Operation {
     Get,
@@ -30,11 +30,11 @@ impl Operation {
 /// The way in which a call fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// Nothing happens, and the caller gets `Unavailable`.
+    /// The operation does not happen, and the caller gets `Unavailable`.
     Unavailable,
-    /// Nothing happens, and the caller gets `Full`.
+    /// The operation does not happen, and the caller gets `Full`.
     Full,
-    /// Nothing happens, and the caller gets `Conflict` on the batch's first key. This is for `Commit` only.
+    /// The operation does not happen, and the caller gets `Conflict` for the first key of the batch. This is for `Commit` only.
     Conflict,
     /// The stored row differs from the written one. This is for `Get` only.
     Damaged,
@@ -42,7 +42,7 @@ pub enum Fault {
     LostAfter,
 }
 
-/// The handle by which a test plans faults and counts calls. Clones are the same handle.
+/// The plan of faults and the counts of calls, which a test and its wrappers share. All clones refer to the same plan.
 #[derive(Debug, Clone, Default)]
 pub struct Faults {
     state: Arc<Mutex<State>>,
@@ -52,9 +52,9 @@ pub struct Faults {
 struct State {
     /// The number of calls of each operation so far.
     calls: BTreeMap<Operation, u64>,
-    /// The faults of single calls, by the number of the call.
+    /// The faults of single calls, by the operation and the number of the call.
     planned: BTreeMap<(Operation, u64), Fault>,
-    /// The faults of all calls of an operation, until they are removed.
+    /// The faults of all calls of an operation, until [`Faults::heal`] removes them.
     standing: BTreeMap<Operation, Fault>,
     /// The delay of all calls of an operation.
     slow: BTreeMap<Operation, Duration>,
@@ -65,7 +65,7 @@ impl Faults {
         Self::default()
     }
 
-    /// Fails the `nth` call of `operation` from now on; 1 is the next one.
+    /// Makes one later call of `operation` fail. `nth` counts from the next call, which is 1.
     pub fn fail(&self, operation: Operation, nth: u64, fault: Fault) {
         assert!(nth > 0, "the next call is number 1");
         check(operation, fault);
@@ -91,7 +91,7 @@ impl Faults {
         Operation::ALL.into_iter().for_each(|operation| self.fail_always(operation, fault));
     }
 
-    /// Removes every fault and delay. The counts of calls stay.
+    /// Removes every fault and delay. The counts of calls are kept.
     pub fn heal(&self) {
         let mut state = lock(&self.state);
         state.planned.clear();
@@ -104,7 +104,7 @@ impl Faults {
         lock(&self.state).calls.get(&operation).copied().unwrap_or(0)
     }
 
-    /// Counts a call and returns its fault. A planned fault is used up even if a standing one goes before it.
+    /// Counts a call and returns its fault. If an operation has a standing fault, the fault planned for this call is used up too.
     fn next(&self, operation: Operation) -> Option<Fault> {
         let mut state = lock(&self.state);
         let count = state.calls.entry(operation).or_insert(0);
@@ -115,7 +115,7 @@ impl Faults {
     }
 }
 
-/// Panics if an operation cannot fail in this way.
+/// Panics if `fault` is not possible for `operation`.
 fn check(operation: Operation, fault: Fault) {
     let possible = match fault {
         Fault::Conflict => operation == Operation::Commit,
@@ -129,7 +129,7 @@ fn cause(operation: Operation, fault: Fault) -> Cause {
     format!("injected: {operation:?} fails with {fault:?}").into()
 }
 
-/// A store that fails as its [`Faults`] say. The inner store is shared, so that a test can read it without faults.
+/// A store whose calls fail according to its [`Faults`]. The test shares the inner store, which it can read without faults.
 #[derive(Debug)]
 pub struct FaultyStore<S: ?Sized> {
     inner: Arc<S>,
@@ -180,7 +180,7 @@ impl<S: Store + ?Sized> Store for FaultyStore<S> {
     }
 }
 
-/// Returns the fault that comes after the operation, or fails with the one that comes instead of it.
+/// Returns the fault to apply after the operation, or fails with the fault that replaces the operation.
 fn before_row(faults: &Faults, operation: Operation, first: Option<Key>) -> Result<Option<Fault>, store::Error> {
     match (faults.next(operation), first) {
         (None, _) => Ok(None),
@@ -200,7 +200,7 @@ fn after_row(operation: Operation, fault: Option<Fault>) -> Result<(), store::Er
     fault.map_or(Ok(()), |fault| Err(store::Error::Unavailable(cause(operation, fault))))
 }
 
-/// Blobs that fail as their [`Faults`] say.
+/// Blobs whose calls fail according to their [`Faults`].
 #[derive(Debug)]
 pub struct FaultyBlobs<B: ?Sized> {
     inner: Arc<B>,

@@ -1,5 +1,5 @@
 //! The ports in memory: store, blobs, clock, entropy, secrets, receipts.
-//! Invariant: the store and the blobs pass the conformance suites that the real ones pass; they differ only in durability.
+//! Invariant: the store and the blobs pass the same conformance suites as the adapters; they differ only in durability.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -15,7 +15,7 @@ use ports::{blobs, receipts, secrets, store};
 
 use crate::lock;
 
-/// Rows in a map.
+/// A store that has its rows in a map.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     rows: Mutex<BTreeMap<Key, Row>>,
@@ -53,7 +53,7 @@ impl store::Store for MemoryStore {
 
     async fn commit(&self, batch: Batch) -> Result<(), store::Error> {
         let mut rows = lock(&self.rows);
-        // The changes of the batch are collected first. They reach the rows only if every write finds what it expects.
+        // The changes of the batch are collected first, and applied only if every write finds the version that it expects.
         let mut changed: BTreeMap<Key, Option<Row>> = BTreeMap::new();
         for write in batch.writes {
             let current = changed.get(write.key()).map_or_else(|| rows.get(write.key()), Option::as_ref);
@@ -95,11 +95,11 @@ impl store::Store for MemoryStore {
     }
 }
 
-/// Blobs in a map, which a test can damage and let grow old.
+/// Blobs in a map. A test can damage a blob, and can change the age of all blobs.
 #[derive(Debug, Default)]
 pub struct MemoryBlobs {
     blobs: Mutex<BTreeMap<Digest, Vec<u8>>>,
-    /// The time since the last put of each blob. Only `age` moves it.
+    /// The time since the last put of each blob. Only `age` changes these times.
     idle: Mutex<BTreeMap<Digest, Duration>>,
 }
 
@@ -118,7 +118,7 @@ impl MemoryBlobs {
         lock(&self.blobs).keys().copied().collect()
     }
 
-    /// Changes the stored bytes. The next `get` fails with `Damaged`, later ones with `Missing`.
+    /// Changes the stored bytes of a blob. The next `get` fails with `Damaged`, and each later `get` with `Missing`.
     pub fn damage(&self, digest: &Digest) {
         let mut blobs = lock(&self.blobs);
         let Some(bytes) = blobs.get_mut(digest) else { panic!("cannot damage blob {digest}: it is not stored") };
@@ -174,7 +174,7 @@ impl blobs::Blobs for MemoryBlobs {
     }
 }
 
-/// A clock that only a test moves. A sleep takes no time: it moves the clock and is recorded.
+/// A clock that shows the time that a test sets. A sleep returns at once, moves the clock forward and is recorded.
 #[derive(Debug)]
 pub struct ManualClock {
     state: Mutex<ClockState>,
@@ -226,7 +226,7 @@ impl ports::Clock for ManualClock {
             state.now = later(state.now, duration);
             state.slept.push(duration);
         }
-        // A loop that sleeps between two checks must let the task run that it waits for.
+        // The yield lets other tasks run. Otherwise a loop that sleeps until another task is done would never end.
         tokio::task::yield_now().await;
     }
 }
@@ -238,7 +238,7 @@ fn later(now: Timestamp, duration: Duration) -> Timestamp {
 /// Entropy that counts: 1, 2, 3, … as sixteen big-endian bytes.
 #[derive(Debug, Default)]
 pub struct CountingEntropy {
-    /// The last number that was given.
+    /// The last number that was returned.
     last: AtomicU64,
 }
 
@@ -254,7 +254,7 @@ impl ports::Entropy for CountingEntropy {
     }
 }
 
-/// Secrets in a map, each under its tenant.
+/// Secrets in a map, by tenant and name.
 #[derive(Debug, Default)]
 pub struct MapSecrets {
     secrets: BTreeMap<(TenantId, String), Secret>,
@@ -281,13 +281,13 @@ impl secrets::Secrets for MapSecrets {
     }
 }
 
-/// Receipts in a map, with a record of every change.
+/// Receipts in a map, with a record of every `open` and `close`.
 #[derive(Debug, Default)]
 pub struct MemoryReceipts {
     receipts: Mutex<BTreeMap<EffectId, Receipt>>,
-    /// `open` and `close` with the effect, in the order of the calls.
+    /// The name of each call (`open` or `close`) and its effect, in the order of the calls.
     events: Mutex<Vec<(&'static str, EffectId)>>,
-    /// How many calls may still succeed; `None` means all.
+    /// The number of calls that may still succeed. With `None` all calls succeed.
     calls_left: Mutex<Option<usize>>,
 }
 
@@ -296,7 +296,7 @@ impl MemoryReceipts {
         Self::default()
     }
 
-    /// Fails every call after this many.
+    /// Returns receipts of which the first `calls` calls succeed and all later calls fail.
     pub fn failing_after(calls: usize) -> Self {
         Self { calls_left: Mutex::new(Some(calls)), ..Self::default() }
     }

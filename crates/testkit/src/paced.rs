@@ -1,5 +1,5 @@
 //! A clock that follows tokio's paused time, and processes that a test starts and kills.
-//! Invariant: time never goes back, also not between processes that share it.
+//! Invariant: the time never goes back, even if several processes share it.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -11,12 +11,12 @@ use tokio::time::Instant;
 
 use crate::lock;
 
-/// The time of the processes of one test: the latest moment that any of them read.
+/// The time that all processes of one test share: the latest moment that any of their clocks returned.
 #[derive(Debug, Clone)]
 pub struct SharedTime(Arc<Mutex<Timestamp>>);
 
 impl SharedTime {
-    /// Returns a time that begins at `start`.
+    /// Returns a shared time that starts at `start`.
     pub fn at(start: Timestamp) -> Self {
         Self(Arc::new(Mutex::new(start)))
     }
@@ -35,8 +35,8 @@ impl SharedTime {
 #[derive(Debug)]
 pub struct PacedClock {
     shared: SharedTime,
-    /// The moment of the first reading, by tokio's clock and by the shared time. It is set at the first reading, because a clock may
-    /// be made outside of the runtime.
+    /// The moment of the first reading, by tokio's clock and by the shared time. It is not set before the first reading, because a clock
+    /// may be made outside of the runtime.
     first_reading: OnceLock<(Instant, Timestamp)>,
 }
 
@@ -57,7 +57,7 @@ impl ports::Clock for PacedClock {
     }
 
     async fn sleep(&self, duration: Duration) {
-        // The first reading fixes the start, so that the sleep counts; the second one moves the shared time.
+        // The first reading sets the start, so that the sleep counts. The second reading moves the shared time.
         self.now();
         tokio::time::sleep(duration).await;
         self.now();
@@ -73,7 +73,7 @@ impl Processes {
         lock(&self.0).remove(&instance);
     }
 
-    /// Starts a process and returns its view of the others.
+    /// Adds a process to those that are alive, and returns its port `Presence`.
     pub fn start(&self, instance: InstanceId) -> MemoryPresence {
         lock(&self.0).insert(instance);
         MemoryPresence { me: instance, processes: self.clone() }

@@ -1,6 +1,6 @@
-//! An HTTP client that shows the bytes on the wire, for tests of servers: broken answers included.
-//! It makes a connection for each request and reads the answer until the connection ends, however it ends. A client library would
-//! repair or refuse what such a test must see.
+//! An HTTP client that shows tests the bytes of an answer, even of a broken one.
+//! The client makes a connection for each request, and reads until the connection ends. A client library would repair or refuse the
+//! broken answers that such a test checks.
 
 use std::net::SocketAddr;
 
@@ -35,7 +35,7 @@ impl RawClient {
         (bytes, ended.map(|_| ()))
     }
 
-    /// Sends a request and returns its connection without reading.
+    /// Sends a request and returns the connection before any byte of the answer is read.
     pub async fn send_only(&self, request: &str, headers: &[(&str, &str)], body: &[u8]) -> TcpStream {
         let mut head = format!("{request} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n", self.address);
         for (name, value) in headers {
@@ -50,14 +50,14 @@ impl RawClient {
         stream
     }
 
-    /// Sends a request whose connection must end in order.
+    /// Sends a request and returns the answer. The connection must end without an error.
     pub async fn ask(&self, request: &str, headers: &[(&str, &str)], body: &[u8]) -> RawReply {
         let (bytes, ended) = self.raw(request, headers, body).await;
         ended.unwrap();
         RawReply::parse(&bytes)
     }
 
-    /// Returns the JSON of a GET that must be answered with 200.
+    /// Sends a GET and returns the JSON of the answer, which must have the status 200.
     pub async fn get(&self, target: &str) -> Value {
         let reply = self.ask(&format!("GET {target}"), &[], b"").await;
         assert_eq!(reply.status, 200, "{target}: {}", reply.text());

@@ -1,5 +1,5 @@
-//! A scripted JavaScript engine: each step has the outcome that the test gave it.
-//! Invariant: outcomes are used in order and once; a step without an outcome is a failure of the engine, never an invented answer.
+//! A JavaScript engine for tests that runs no code: the test sets the outcome of each step.
+//! Invariant: each outcome is used once, in order. A step without an outcome fails as a failure of the engine.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -11,7 +11,7 @@ use ports::scripts::{Error, Global, Heap, ObjectHeader, Outcome, Step, Stepped, 
 
 #[derive(Default)]
 pub struct ScriptedScripts {
-    /// The outcomes of the next steps, in order.
+    /// The outcomes of the next steps, the next one first.
     outcomes: Mutex<VecDeque<Result<Stepped, Error>>>,
     /// The steps so far, in order.
     steps: Mutex<Vec<Step>>,
@@ -22,7 +22,7 @@ impl ScriptedScripts {
         Self::default()
     }
 
-    /// Adds the outcome of the next step that has none yet.
+    /// Adds an outcome for the first step that has no outcome yet.
     pub fn then(self, outcome: Result<Stepped, Error>) -> Self {
         self.outcomes.lock().unwrap_or_else(PoisonError::into_inner).push_back(outcome);
         self
@@ -34,7 +34,7 @@ impl ScriptedScripts {
     }
 }
 
-/// Returns a step with this outcome, on a heap whose object is these bytes.
+/// Returns the result of a step: this outcome, and a heap whose stored object has these bytes.
 pub fn stepped(object: &[u8], outcome: Outcome) -> Stepped {
     let heap = Heap {
         key: Digest::of(object),
@@ -47,7 +47,7 @@ pub fn stepped(object: &[u8], outcome: Outcome) -> Stepped {
     Stepped { heap, outcome, console: String::new(), console_dropped: 0 }
 }
 
-/// The code of the engine, whose digest names it.
+/// The code of the engine. The digest of these bytes is the id of the engine.
 const GUEST: &[u8] = b"a scripted engine";
 
 #[async_trait]

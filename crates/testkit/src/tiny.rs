@@ -1,8 +1,8 @@
-//! A small script engine whose heaps behave like real ones: they are named by their content, stored as changes of a parent, and
-//! dropped from memory when a test says so. Its programs are JSON lists of instructions.
+//! A small script engine for tests. Its heaps behave like real heaps: their key is the digest of their content, they are stored as changes
+//! of a parent, and a test can drop them from memory. Its programs are JSON lists of instructions.
 //!
-//! Invariant: a heap is its variables, the rest of its program and its open calls, and nothing else. Two engines with the same heap and
-//! input make the same heap.
+//! Invariant: a heap contains only its variables, the instructions that did not run yet, and its open calls. Two engines with the same
+//! heap and input make the same heap.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Mutex;
@@ -20,28 +20,28 @@ use tokio::sync::Notify;
 
 use crate::lock;
 
-/// One instruction. The value of a program is that of its last instruction with a value.
+/// One instruction. The value of a program is the value of its last instruction that has one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Instruction {
     Set(String, Value),
     /// Adds a number to a variable, which is 0 at first.
     Add(String, i64),
-    /// Has the value of a variable.
+    /// Returns the value of a variable.
     Get(String),
     Print(String),
     Throw(String),
-    /// Is busy for this number of milliseconds.
+    /// Runs for this number of milliseconds.
     Spin(u64),
-    /// Is busy until the test releases this name.
+    /// Runs until the test calls `release` with this name.
     Hold(String),
     /// Exceeds the limit on memory.
     Grow,
     /// Makes these calls and waits for all of them. Its value is the list of the answers.
     Await(Vec<Call>),
-    /// Waits without a call, so that no answer can continue it.
+    /// Waits forever, because it waits for no call.
     Never,
-    /// Has the value of `mcp.headers`.
+    /// Returns the value of `mcp.headers`.
     Headers,
 }
 
@@ -53,7 +53,7 @@ struct State {
     rest: Vec<Instruction>,
     /// The calls that have no answer yet.
     owed: Vec<HostCall>,
-    /// The answers to the calls of the instruction that waits, by the ids of the calls.
+    /// The answers that have arrived for the waiting instruction, by the ids of its calls.
     answers: BTreeMap<u64, Value>,
     /// The value of the last instruction that has one.
     value: Option<Value>,
@@ -61,8 +61,8 @@ struct State {
     next: u64,
 }
 
-/// The size in bytes that every heap reports.
-const MEMORY: u64 = 65_536;
+/// The size in bytes that every heap reports as its memory.
+const MEMORY_BYTES: u64 = 65_536;
 
 /// A heap as it is stored: its changes since the parent.
 #[derive(Debug, Serialize, Deserialize)]
@@ -70,9 +70,9 @@ struct Object {
     key: Digest,
     parent: Option<Digest>,
     engine: Digest,
-    /// The variables that differ from the parent's; `None` for one that was removed.
+    /// The variables that differ from those of the parent. `None` marks a variable that was removed.
     changed: BTreeMap<String, Option<Value>>,
-    /// The state without the variables.
+    /// The other parts of the state; its `vars` are empty.
     state: State,
 }
 
@@ -82,21 +82,21 @@ pub struct TinyScripts {
     engines: Mutex<HashSet<Digest>>,
     /// The heaps in memory, each with its engine.
     heaps: Mutex<HashMap<Digest, (State, Digest)>>,
-    /// The result of `steps`.
+    /// The names of all steps, which `steps` returns.
     steps: Mutex<Vec<String>>,
-    /// The names that the test released.
+    /// The names with which the test called `release`.
     released: Mutex<HashSet<String>>,
     /// Wakes the instructions `hold` after a release.
     wake: Notify,
     step_count: Mutex<StepCount>,
-    /// The result of `made_ready`.
+    /// The heaps for which `prepare` was called, which `made_ready` returns.
     made_ready: Mutex<Vec<Digest>>,
 }
 
 #[derive(Default)]
 struct StepCount {
     under_way: usize,
-    /// The highest value of `under_way`.
+    /// The highest value that `under_way` has had.
     max: usize,
 }
 
@@ -121,12 +121,12 @@ impl TinyScripts {
         }
     }
 
-    /// Drops every heap from memory, as an engine does that has no room for them.
+    /// Drops every heap from memory, like an engine whose memory is full.
     pub fn forget(&self) {
         lock(&self.heaps).clear();
     }
 
-    /// Returns the code of every evaluation, and `settle` for every answer, in the order of their beginnings.
+    /// Returns one text for each step, in the order in which the steps began: the code of an evaluation, or `settle` for an answer.
     pub fn steps(&self) -> Vec<String> {
         lock(&self.steps).clone()
     }
@@ -142,7 +142,7 @@ impl TinyScripts {
         lock(&self.step_count).max
     }
 
-    /// Returns the heaps in memory for which the next step was prepared.
+    /// Returns the heaps for which `prepare` was called while they were in memory.
     pub fn made_ready(&self) -> Vec<Digest> {
         lock(&self.made_ready).clone()
     }
@@ -155,7 +155,7 @@ impl TinyScripts {
         Ok((state, engine))
     }
 
-    /// Stores the heap of a state and returns it.
+    /// Makes the heap of a state, keeps it in memory and returns it.
     fn store_heap(&self, parent: Option<Digest>, before: &State, state: State, engine: Digest) -> Heap {
         let mut changed: BTreeMap<String, Option<Value>> = BTreeMap::new();
         for (name, value) in &state.vars {
@@ -171,7 +171,7 @@ impl TinyScripts {
         let object = Object { key, parent, engine, changed, state: rest };
         let object = serde_json::to_vec(&object).unwrap();
         lock(&self.heaps).insert(key, (state, engine));
-        Heap { key, parent, engine, object: object.into(), memory_bytes: MEMORY, links: 1 }
+        Heap { key, parent, engine, object: object.into(), memory_bytes: MEMORY_BYTES, links: 1 }
     }
 
     async fn run(&self, step: &Step, state: &mut State, console: &mut String) -> Result<Outcome, Error> {
@@ -257,7 +257,7 @@ impl TinyScripts {
     ) -> Result<Outcome, Error> {
         for (id, answer) in answers {
             let is_open = state.owed.iter().any(|owed| owed.id == *id);
-            assert!(is_open, "call {id} was not owed, or answered twice");
+            assert!(is_open, "call {id} was not open, or was answered twice");
             state.owed.retain(|owed| owed.id != *id);
             match answer {
                 Ok(value) => state.answers.insert(*id, value.clone()),
@@ -281,7 +281,7 @@ fn thrown(name: &str, message: &str) -> Thrown {
     Thrown { name: name.to_owned(), message: message.to_owned(), stack: "    at <run>:1".to_owned() }
 }
 
-/// Is busy for a time, unless the step is stopped or reaches its deadline.
+/// Waits for a time, unless the step is stopped or reaches its deadline before.
 async fn busy(step: &Step, work: Duration) -> Result<(), Error> {
     let began = tokio::time::Instant::now();
     while began.elapsed() < work {
@@ -306,7 +306,7 @@ impl Scripts for TinyScripts {
         &self.guest
     }
 
-    /// Refuses a program that begins with `type`, as a mistake in TypeScript is refused.
+    /// Refuses a program that begins with `type`, which stands for a mistake in TypeScript.
     fn to_javascript(&self, source: &str) -> Result<String, Thrown> {
         if source.starts_with("type ") {
             Err(thrown("SyntaxError", "a type without an end"))
@@ -317,7 +317,7 @@ impl Scripts for TinyScripts {
 
     fn header(&self, bytes: &[u8]) -> Result<ObjectHeader, Error> {
         let object: Object = serde_json::from_slice(bytes).map_err(|_| Error::Damaged(Digest::of(bytes)))?;
-        Ok(ObjectHeader { key: object.key, parent: object.parent, memory_bytes: MEMORY })
+        Ok(ObjectHeader { key: object.key, parent: object.parent, memory_bytes: MEMORY_BYTES })
     }
 
     fn is_in_memory(&self, key: Digest) -> bool {

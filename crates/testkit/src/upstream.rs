@@ -1,5 +1,5 @@
-//! A scripted upstream, which answers requests by rules.
-//! Invariant: a request that no rule matches gets `Error::Connect` with a label that says so; nothing leaves the process.
+//! An upstream for tests that answers requests by rules.
+//! Invariant: no request leaves the process. A request that no rule matches gets an `Error::Connect` that begins with "not scripted".
 
 use std::fmt;
 use std::pin::pin;
@@ -16,26 +16,26 @@ use crate::lock;
 
 type Answer = Arc<dyn Fn(&Call) -> Result<Response, Error> + Send + Sync>;
 
-/// A request to match and its answer. The first rule that matches and has uses left answers.
+/// A rule with the requests that it matches and its answer. The first rule that matches a request and has uses left answers it.
 #[derive(Clone)]
 pub struct Rule {
     method: Method,
     path: String,
-    /// Parameters that the query must have.
+    /// The parameters that the query of a request must have.
     query: Vec<(String, String)>,
-    /// Texts that the body must contain.
+    /// The texts that the body of a request must contain.
     body_parts: Vec<String>,
     /// Headers that are added to the answer.
     headers: Vec<(String, String)>,
     answer: Answer,
-    /// How often the rule may still answer; `None` means without limit.
+    /// The number of requests that the rule may still answer. `None` means any number.
     uses_left: Option<usize>,
-    /// A call waits here before it is answered.
+    /// The signal that a call waits for before it is answered.
     gate: Option<Arc<Notify>>,
 }
 
 impl Rule {
-    /// Returns a rule that answers 200 without a body, any number of times. The other methods change it.
+    /// Returns a rule that answers any number of requests with the status 200 and no body. The other methods change the rule.
     pub fn new(method: Method, path: &str) -> Self {
         Self {
             method,
@@ -57,13 +57,13 @@ impl Rule {
         Self::new(Method::Post, path)
     }
 
-    /// Matches only if the query has this parameter; it may have others too.
+    /// Requires this parameter in the query. The query may have other parameters too.
     pub fn query(mut self, name: &str, value: &str) -> Self {
         self.query.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// Matches only if the body, as canonical JSON, contains this text. It distinguishes GraphQL calls, which share a path.
+    /// Requires this text in the body, which is compared as canonical JSON. GraphQL calls have one path and are told apart by this text.
     pub fn body_contains(mut self, part: &str) -> Self {
         self.body_parts.push(part.to_owned());
         self
@@ -79,13 +79,13 @@ impl Rule {
         self.answers(move |_| Ok(Response { status, headers: Vec::new(), body: body.clone() }))
     }
 
-    /// Adds a header to the answer. Its name becomes lower case, because `Response` promises that.
+    /// Adds a header to the answer. The name is stored in lower case, because all header names of a `Response` are in lower case.
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_ascii_lowercase(), value.to_owned()));
         self
     }
 
-    /// Answers with an error, made from the request's label: `.fails(|label| Error::Timeout { label, ms: 10 })`.
+    /// Answers with an error that is made from the label of the request: `.fails(|label| Error::Timeout { label, ms: 10 })`.
     pub fn fails(self, error: impl Fn(String) -> Error + Send + Sync + 'static) -> Self {
         self.answers(move |call| Err(error(call.request.label())))
     }
@@ -105,8 +105,8 @@ impl Rule {
         self
     }
 
-    /// Answers only after `gate` was notified: `notify_one` releases the call that has waited longest, `notify_waiters` all that have
-    /// arrived.
+    /// Delays the answer until `gate` is notified. `notify_one` releases the call that has waited longest, and `notify_waiters` all
+    /// waiting calls.
     pub fn waits_for(mut self, gate: &Arc<Notify>) -> Self {
         self.gate = Some(Arc::clone(gate));
         self
@@ -137,12 +137,12 @@ impl fmt::Debug for Rule {
     }
 }
 
-/// The rules and the record of the calls.
+/// An upstream with its rules and a record of all calls.
 pub struct ScriptedUpstream {
     state: Mutex<State>,
     /// The number of calls under way.
     in_flight: AtomicUsize,
-    /// The number of calls that have arrived, for tests that wait for one.
+    /// The number of calls that have arrived, for tests that wait for a number of calls.
     arrived: watch::Sender<usize>,
 }
 
@@ -172,12 +172,12 @@ impl ScriptedUpstream {
         self
     }
 
-    /// Adds a rule after the others, also while calls are under way.
+    /// Adds a rule after the existing rules, even while calls are under way.
     pub fn add(&self, rule: Rule) {
         lock(&self.state).rules.push(rule);
     }
 
-    /// Returns every call so far, in the order of arrival, also those that no rule matched.
+    /// Returns every call so far in the order of arrival, including calls that no rule matched.
     pub fn calls(&self) -> Vec<Call> {
         lock(&self.state).calls.clone()
     }
@@ -189,11 +189,11 @@ impl ScriptedUpstream {
 
     /// Waits until this many calls have arrived since the start.
     pub async fn arrived(&self, calls: usize) {
-        // The sender lives as long as `self`, so this cannot fail.
+        // `wait_for` fails only if the sender is dropped, and the sender lives as long as `self`.
         let _ = self.arrived.subscribe().wait_for(|arrived| *arrived >= calls).await;
     }
 
-    /// Panics unless every rule with a number of uses was used up and every call matched a rule.
+    /// Panics if a rule with a number of uses has uses left, or if a call matched no rule.
     pub fn assert_followed(&self) {
         let state = lock(&self.state);
         let unused: Vec<String> = state
@@ -208,7 +208,7 @@ impl ScriptedUpstream {
         assert!(problems.is_empty(), "the script was not followed:\n{}", problems.join("\n"));
     }
 
-    /// Records the call and takes the rule that answers it.
+    /// Records a call and returns the rule that answers it, after counting this use of the rule.
     fn take(&self, call: &Call) -> Option<Rule> {
         let mut state = lock(&self.state);
         state.calls.push(call.clone());
@@ -231,7 +231,7 @@ impl ScriptedUpstream {
     }
 }
 
-/// A call under way. Its drop counts down, also when the caller drops the call.
+/// A call under way. Dropping this value reduces the count, even if the caller drops the call before its answer.
 struct InFlight<'a>(&'a AtomicUsize);
 
 impl Drop for InFlight<'_> {
@@ -245,14 +245,14 @@ impl Upstream for ScriptedUpstream {
     async fn send(&self, call: Call) -> Result<Response, Error> {
         let _in_flight = self.enter();
         let rule = self.take(&call);
-        // The call waits at its gate before it counts as arrived. So a test that waits for `arrived` and then notifies the gate always
-        // reaches the call.
+        // The call registers at its gate before it counts as arrived. A test that waits for `arrived` and then notifies the gate
+        // therefore always releases the call.
         let mut gate = pin!(rule.as_ref().and_then(|rule| rule.gate.as_deref()).map(Notify::notified));
         if let Some(notice) = gate.as_mut().as_pin_mut() {
             notice.enable();
         }
         self.arrived.send_modify(|arrived| *arrived += 1);
-        // A scripted answer takes no time. Without this, calls that are made side by side would be counted one after another.
+        // A scripted answer takes no time. Without the yield, concurrent calls would never be under way at the same moment.
         tokio::task::yield_now().await;
         if let Some(notice) = gate.as_mut().as_pin_mut() {
             notice.await;
@@ -273,7 +273,7 @@ fn unscripted(request: &Request) -> Error {
     }
 }
 
-/// Returns a body as text: canonical JSON, the pairs of a form, or the names and texts of parts.
+/// Returns the body of a request as text: canonical JSON, the pairs of a form, or the names and texts of multipart parts.
 pub fn body_text(body: &Payload) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     match body {

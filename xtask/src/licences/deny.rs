@@ -1,5 +1,5 @@
-//! Reads one array, `allow` of `[licenses]`, out of deny.toml.
-//! Invariant: a missing or empty list is an error, because it would allow or refuse everything.
+//! Reads the list `allow` of the table `[licenses]` from deny.toml.
+//! Invariant: a missing or empty list is an error, because every licence would be refused.
 
 use anyhow::Context;
 
@@ -11,7 +11,7 @@ pub fn allowed(text: &str) -> anyhow::Result<Vec<String>> {
     Ok(list)
 }
 
-/// Returns the text between the brackets without comments.
+/// Returns the text between the brackets of the list, without comments.
 fn array(text: &str) -> Option<String> {
     let mut lines = text.lines().map(uncomment).skip_while(|line| line.trim() != "[licenses]").skip(1);
     let first = lines.by_ref().take_while(|line| !line.trim_start().starts_with('[')).find_map(opening)?;
@@ -30,7 +30,7 @@ fn opening(line: &str) -> Option<&str> {
     value.trim_start().strip_prefix('[')
 }
 
-/// Cuts the comment off. A licence id has no `#`, so the first one starts a comment.
+/// Returns the line without its comment. A licence id contains no `#`, so the first `#` begins the comment.
 fn uncomment(line: &str) -> &str {
     line.split('#').next().unwrap_or(line)
 }

@@ -1,5 +1,5 @@
 //! `cargo xtask licences`: compares the licence expression of every dependency with the `allow` list of deny.toml.
-//! Invariant: deny.toml is the only list; a package without a readable expression is refused, never skipped.
+//! Invariant: deny.toml has the only list of allowed licences. A package without a valid expression is refused.
 
 mod deny;
 mod spdx;
@@ -20,12 +20,12 @@ pub fn run(root: &Path) -> anyhow::Result<Report> {
     let deny = root.join("deny.toml");
     let text = std::fs::read_to_string(&deny).with_context(|| format!("{} cannot be read", deny.display()))?;
     let allow = deny::allowed(&text).with_context(|| format!("{}", deny.display()))?;
-    // Without --offline cargo may fetch the index, which a machine needs that has not built the workspace yet.
+    // If the workspace was never built on this machine, cargo needs the index of the registry, which it fetches only without --offline.
     let packages = metadata::read(root, &["--locked", "--offline"]).or_else(|_| metadata::read(root, &["--locked"]))?;
     Ok(check(&packages, &allow))
 }
 
-/// Compares all packages of registries with the list.
+/// Compares the licence of each package from a registry with the list.
 fn check(packages: &[Package], allow: &[String]) -> Report {
     let foreign: Vec<&Package> = packages.iter().filter(|p| !p.local).collect();
     let offenders: Vec<String> = foreign.iter().filter_map(|p| offence(p, allow)).collect();
@@ -40,7 +40,7 @@ fn check(packages: &[Package], allow: &[String]) -> Report {
     Report { offenders, summary }
 }
 
-/// Returns the line about a package whose licence is not allowed.
+/// Returns a line about the package if its licence is not allowed.
 fn offence(package: &Package, allow: &[String]) -> Option<String> {
     let name = format!("{} {}", package.name, package.version);
     let Some(expression) = &package.licence else {

@@ -1,9 +1,9 @@
-//! Evaluates an SPDX licence expression: `OR`, `AND`, `WITH`, parentheses, and cargo's old `/` for `OR`.
-//! Invariant: `X WITH E` is allowed only if the list has `X WITH E`, as in cargo-deny; an unreadable expression is an error.
+//! Evaluates an SPDX licence expression with `OR`, `AND`, `WITH`, parentheses, and `/`, which older manifests use for `OR`.
+//! Invariant: `X WITH E` is allowed only if the list has `X WITH E`, as in cargo-deny. An expression that cannot be parsed is an error.
 
 use std::fmt;
 
-/// Returns the licences that are not allowed but needed; empty if the expression is satisfied.
+/// Returns the licences that the expression requires and the list does not allow. The result is empty if the expression is satisfied.
 pub fn refused(expression: &str, allow: &[String]) -> Result<Vec<String>, Error> {
     let mut reader = Reader { words: words(expression), next: 0, allow };
     let refused = reader.any()?;

@@ -1,5 +1,5 @@
-//! `cargo xtask measure`: prints sizes of the tree, and of an earlier revision beside it. They are not enforced.
-//! Invariant: a number is counted from parsed files, so that the same text always gives the same number.
+//! `cargo xtask measure`: prints the sizes of the source tree, and for comparison those of an earlier revision. No size is enforced.
+//! Invariant: every number is counted from parsed files, so the same text always gives the same number.
 
 mod sizes;
 mod types;
@@ -15,22 +15,22 @@ use crate::source::Tree;
 use sizes::Sizes;
 use walks::Walk;
 
-/// Everything measured in one tree.
+/// The measurements of one source tree.
 struct TreeMeasures {
     sizes: Sizes,
     shared_names: Vec<types::SharedName>,
-    /// The walks by their names. `None` if the tree does not record that walk.
+    /// The walks (recorded paths of calls) by their names. `None` if the tree does not have a walk of this name.
     walks: Vec<(String, Option<Walk>)>,
 }
 
 pub struct Report {
     pub lines: Vec<String>,
-    /// Steps of a walk that the source does not confirm.
+    /// The steps of walks that do not agree with the source.
     pub findings: Vec<String>,
     pub summary: String,
 }
 
-/// Measures the tree at `root` and, if asked for, the revision `before` of its repository.
+/// Measures the tree at `root`, and the revision `before` of its repository if one is given.
 pub fn run(root: &Path, before: Option<&str>) -> Result<Report> {
     let now = measure(root)?;
     let earlier = match before {
@@ -72,10 +72,10 @@ fn measure(root: &Path) -> Result<TreeMeasures> {
     Ok(TreeMeasures { sizes: sizes::sizes(&tree), shared_names: types::shared(&tree), walks })
 }
 
-/// One line of the report: its title, and how its value is read from a measured tree.
+/// One line of the report: its title, and the function that returns its value for a measured tree.
 type ReportRow = (&'static str, fn(&TreeMeasures) -> String);
 
-/// Adds a row for each number: its name, the earlier value if any, and the value of this tree.
+/// Adds a line for each number: its name, the value of the earlier revision if there is one, and the value of this tree.
 fn table(lines: &mut Vec<String>, earlier: Option<&TreeMeasures>, now: &TreeMeasures) {
     let rows: &[ReportRow] = &[
         ("code lines, product", |m| m.sizes.product().to_string()),
@@ -166,7 +166,7 @@ impl Checkout {
 
 impl Drop for Checkout {
     fn drop(&mut self) {
-        // A folder that cannot be removed stays in the system's temporary folder, which is cleaned by the system.
+        // If the removal fails, the system cleans its temporary folder later.
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }

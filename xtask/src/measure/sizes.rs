@@ -1,5 +1,5 @@
-//! Counts lines, files, functions, comments and log statements.
-//! Invariant: test code is counted apart, wherever it stands; a line with code and a comment counts as code.
+//! Counts the lines, files, functions, comments and log statements of a source tree.
+//! Invariant: test code is counted separately, even inside of `src`. A line with code and a comment counts as code.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::prose::comments::{self, Kind};
 use crate::source::tokens::{self, Token};
 use crate::source::{SourceFile, Tree};
 
-/// Lines of code without comments and blank lines.
+/// The numbers of code lines, without comments and blank lines.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct CodeLines {
     pub product: usize,
@@ -21,7 +21,7 @@ pub struct CodeLines {
 #[derive(Debug)]
 pub struct File {
     pub path: String,
-    /// All lines outside of test code, comments and blank lines included.
+    /// The number of lines outside of test code, including comments and blank lines.
     pub lines: usize,
 }
 
@@ -37,19 +37,19 @@ pub struct Sizes {
     pub crates: BTreeMap<String, CodeLines>,
     pub files: Vec<File>,
     pub functions: Vec<Function>,
-    /// Comment lines inside of bodies.
+    /// The number of comment lines inside of function bodies.
     pub inner_comments: usize,
-    /// Lines of headers and doc comments.
+    /// The number of lines in headers and doc comments.
     pub documentation: usize,
-    /// Log statements of the product.
+    /// The number of log statements in the product.
     pub logs: usize,
-    /// Log statements of the crates that a run passes through.
+    /// The number of log statements in `CRATES_OF_RUNS`.
     pub logs_of_runs: usize,
-    /// Code lines of the crates that a run passes through.
+    /// The number of code lines in `CRATES_OF_RUNS`.
     pub lines_of_runs: usize,
 }
 
-/// Crates whose log statements tell how a run went.
+/// The crates whose code executes runs.
 const CRATES_OF_RUNS: &[&str] = &["app", "exec", "js", "server", "session", "upstream"];
 
 const LOG_MACROS: &[&str] = &[
@@ -75,7 +75,7 @@ pub fn sizes(tree: &Tree) -> Sizes {
     sizes
 }
 
-/// Returns whether the file is part of the product: the `src` and `build` of a crate that is not for tests.
+/// Returns whether the file is part of the product: a file in `src` or `build` of a crate that is not for tests.
 fn is_product(file: &SourceFile) -> bool {
     let shipped = file.in_src || file.path.contains("/build/") || file.path.ends_with("/build.rs");
     file.path.starts_with("crates/") && !file.path.starts_with("crates/testkit/") && shipped && !file.is_test
@@ -121,7 +121,7 @@ fn count_file(file: &SourceFile, sizes: &mut Sizes) {
     }
 }
 
-/// Counts macros of `tracing` and functions marked with its `instrument`.
+/// Counts the log macros of `tracing`, and the functions with the attribute `instrument`.
 fn count_logs(file: &SourceFile) -> usize {
     let mut count = 0;
     tokens::levels(file.tokens(), &mut |level| {
@@ -143,7 +143,7 @@ struct FunctionCounter<'a> {
 }
 
 impl FunctionCounter<'_> {
-    /// Adds a function, unless it is test code.
+    /// Adds a function to the list, unless it is test code.
     fn add(&mut self, name: &syn::Ident, span: proc_macro2::Span) {
         let first_line = span.start().line;
         if !self.file.is_test_line(first_line) {
@@ -181,7 +181,7 @@ impl Sizes {
         self.crates.values().map(|count| count.tests).sum()
     }
 
-    /// Returns the number of lines that this percentage of the files does not exceed.
+    /// Returns the quantile of the file sizes: `percent` of the files have at most this number of lines.
     pub fn quantile(&self, percent: usize) -> usize {
         let mut lines: Vec<usize> = self.files.iter().map(|file| file.lines).collect();
         lines.sort_unstable();

@@ -1,12 +1,12 @@
-//! Finds types of the product that share their name.
-//! Invariant: a type is a struct, enum, union, trait or alias outside of test code, whether public or not.
+//! Finds types of the product that have the same name.
+//! Invariant: every struct, enum, union, trait and alias outside of test code is compared, including private ones.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::source::{Tree, tokens};
 
-/// Names that are read with their module: `store::Error`, `machine::State`.
+/// The type names that may occur several times, because they are read with their module: `store::Error`, `machine::State`.
 const IDIOMS: &[&str] = &[
     "Builder", "Config", "Error", "Event", "Id", "Iter", "Key", "Kind", "Options", "Params", "Report", "Request",
     "Response", "Result", "Row", "Settings", "State",
@@ -15,7 +15,7 @@ const IDIOMS: &[&str] = &[
 #[derive(Debug, PartialEq, Eq)]
 pub struct SharedName {
     pub name: String,
-    /// Path and line of each declaration.
+    /// The path and the line of each declaration.
     pub places: Vec<(String, usize)>,
 }
 

@@ -1,9 +1,9 @@
-//! Follows a recorded path of calls through the source.
-//! Invariant: a step that the source does not confirm is a finding, so a recorded walk cannot go stale unnoticed.
+//! Compares a walk (a recorded path of calls) with the source, and counts its files and types.
+//! Invariant: a step that does not agree with the source is a finding, so an outdated walk is noticed.
 //!
-//! A walk is a text file with one function for each line: `path function`. A function that is indented deeper than a line above
-//! is called by the function of that line, whose body must name it. Where the call goes through a channel or a trait with another
-//! method name, the line ends with `via word`, and the body of the caller must hold that word. `#` begins a comment.
+//! A walk is a text file with one function in each line: `path function`. The nearest line above with less indentation has the caller of
+//! the function, and the body of the caller must contain the function's name. If the call goes through a channel or through a trait method
+//! of another name, the line ends with `via word`, and the body of the caller must contain that word. `#` begins a comment.
 
 use std::collections::BTreeSet;
 
@@ -12,13 +12,13 @@ use proc_macro2::Delimiter;
 use crate::source::tokens::{self, Kind, Token};
 use crate::source::{SourceFile, Tree};
 
-/// A walk after it was compared with the source.
+/// The result of comparing a walk with the source.
 #[derive(Debug, Default)]
 pub struct Walk {
     pub steps: Vec<String>,
-    /// How often the walk enters another file.
+    /// The number of calls from one file to another.
     pub hops: usize,
-    /// Types of the workspace in the signatures of the functions.
+    /// The types of the workspace in the signatures of the walk's functions.
     pub types: BTreeSet<String>,
     pub findings: Vec<String>,
 }
@@ -35,7 +35,7 @@ struct Step<'a> {
 pub fn follow(tree: &Tree, name: &str, text: &str) -> Walk {
     let declared = declared_types(tree);
     let mut walk = Walk::default();
-    // The functions that still run, the outermost first.
+    // This list has the callers of the current function, the outermost first.
     let mut callers: Vec<Step> = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let code = line.split('#').next().unwrap_or_default();
@@ -69,7 +69,7 @@ pub fn follow(tree: &Tree, name: &str, text: &str) -> Walk {
     walk
 }
 
-/// Returns signature and body of the first function of that name outside of tests.
+/// Returns the signature and the body of the first function with this name outside of test code.
 fn find<'a>(file: &'a SourceFile, function: &str) -> Option<(&'a [Token], &'a [Token])> {
     find_in(file, file.tokens(), function)
 }

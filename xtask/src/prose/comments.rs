@@ -1,14 +1,14 @@
 //! Extracts the comments and documentation of a file: Rust, Python, shell, TOML, C, JavaScript and Markdown.
 //! Invariant: text inside string literals is never taken for a comment, and each line keeps its number in the file.
 
-/// The position of a block of text. The rule about verbs depends on it.
+/// The kind of a block of text. The rule about verbs applies only to some kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// `///` on a function or method.
+    /// A doc comment (`///`) of a function or method.
     Function,
-    /// `///` on anything else, or `//!`.
+    /// A doc comment (`///`) of another item, or a header (`//!`).
     Item,
-    /// `//` on lines of its own.
+    /// A `//` comment on its own lines.
     Inner,
     /// A comment after code on the same line, often a label.
     Trailing,
@@ -16,15 +16,15 @@ pub enum Kind {
     Page,
 }
 
-/// Consecutive lines that belong together.
+/// The text of consecutive comment lines.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Block {
     pub kind: Kind,
-    /// Number in the file (counted from 1) and text without comment marks.
+    /// Each line with its number in the file (counted from 1) and its text without comment marks.
     pub lines: Vec<(usize, String)>,
 }
 
-/// Returns the blocks of a file, or `None` for a kind of file that is not read.
+/// Returns the blocks of a file, or `None` if files with this extension are not read.
 pub fn blocks(path: &str, text: &str) -> Option<Vec<Block>> {
     let name = path.rsplit('/').next().unwrap_or(path);
     match name.rsplit_once('.').map_or(name, |(_, ending)| ending) {
@@ -107,7 +107,7 @@ fn c_like(text: &str) -> Vec<Block> {
     join(comments)
 }
 
-/// Reads comments and docstrings. A string over several lines counts as a docstring if its line begins with the quotes.
+/// Reads the comments and docstrings of Python. A string of several lines is a docstring if its first line begins with the quotes.
 fn python(text: &str) -> Vec<Block> {
     let mut code = String::new();
     let mut docstrings: Vec<Block> = Vec::new();
@@ -120,7 +120,7 @@ fn python(text: &str) -> Vec<Block> {
             code.push('\n');
             continue;
         }
-        // Docstrings leave an empty line in the code, so that the lines keep their numbers.
+        // Each line of a docstring is replaced by an empty line, so that the other lines keep their numbers.
         code.push('\n');
         let body = if begins { &trimmed[3..] } else { trimmed };
         let entry = (index + 1, body.trim_end_matches("\"\"\"").trim().to_owned());
@@ -136,8 +136,8 @@ fn python(text: &str) -> Vec<Block> {
     blocks
 }
 
-/// Reads comments that begin with `#`, for shell, TOML, make and Python. A `#` counts where a line or a word begins with it, outside
-/// of quotes. A here-document or a string over several lines may be read as code, which hides or shows single lines.
+/// Reads comments that begin with `#`, for shell, TOML, make and Python. A `#` begins a comment at the start of a line or of a word,
+/// outside of quotes. Here-documents and strings of several lines are not recognized, so single lines in them may be read wrongly.
 fn hash(text: &str) -> Vec<Block> {
     let comments = text.lines().enumerate().filter_map(|(index, line)| {
         let at = hash_at(line)?;
@@ -164,7 +164,7 @@ fn hash_at(line: &str) -> Option<usize> {
     None
 }
 
-/// Joins comments on consecutive lines; one after code stays alone.
+/// Joins comments on consecutive lines to blocks. A comment after code is a block of its own.
 fn join(comments: impl Iterator<Item = (usize, String, bool)>) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     for (number, text, after_code) in comments {
@@ -179,7 +179,7 @@ fn join(comments: impl Iterator<Item = (usize, String, bool)>) -> Vec<Block> {
     blocks
 }
 
-/// Finds `//` and `/* */` outside of literals. Each line of a block comment is one entry.
+/// Finds `//` and `/* */` comments outside of literals. Each line of a block comment is one entry of the result.
 fn scan(text: &str, rust: bool) -> Vec<Comment> {
     let bytes = text.as_bytes();
     let mut comments = Vec::new();
@@ -226,7 +226,7 @@ fn is_word(bytes: &[u8], at: usize) -> bool {
     at > 0 && (bytes[at - 1].is_ascii_alphanumeric() || bytes[at - 1] == b'_')
 }
 
-/// Returns the end of a block comment. Block comments of Rust nest.
+/// Returns the end of a block comment. With `nested` the comment may contain block comments, as in Rust.
 fn block_end(bytes: &[u8], start: usize, nested: bool) -> usize {
     let (mut at, mut depth) = (start + 2, 1);
     while at + 1 < bytes.len() {
@@ -248,7 +248,7 @@ fn block_end(bytes: &[u8], start: usize, nested: bool) -> usize {
     bytes.len()
 }
 
-/// Returns the end of `r"…"`, `r#"…"#`, `br"…"` and the like, or `None` if no raw string starts here.
+/// Returns the end of a raw string such as `r"…"`, `r#"…"#` or `br"…"`, or `None` if no raw string begins at `start`.
 fn raw_end(bytes: &[u8], start: usize) -> Option<usize> {
     let mut at = start + usize::from(matches!(bytes[start], b'b' | b'c'));
     if bytes.get(at) != Some(&b'r') {
@@ -277,7 +277,7 @@ fn quoted_end(bytes: &[u8], start: usize, quote: u8) -> usize {
     bytes.len()
 }
 
-/// Returns the end of a character literal. A lifetime ends after its quote.
+/// Returns the end of a character literal. For a lifetime such as `'a`, the result is the position after the quote.
 fn char_end(text: &str, start: usize) -> usize {
     let mut chars = text[start + 1..].char_indices();
     match (chars.next(), chars.next()) {

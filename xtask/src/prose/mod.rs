@@ -1,5 +1,5 @@
-//! `cargo xtask prose`: finds sentences of comments and pages that a reader would have to decode.
-//! Invariant: only the form of a sentence is judged. The rule refuses what is certain and counts the rest by crate.
+//! `cargo xtask prose`: finds sentences in comments and documentation whose form is hard to read.
+//! Invariant: only the form of a sentence is checked. Sentences with a certain mistake are findings; doubtful ones are only counted.
 
 pub mod comments;
 mod sentences;
@@ -14,13 +14,13 @@ use anyhow::Context;
 use comments::Kind;
 use sentences::{CODE, Part, Sentence};
 
-/// A sentence that begins with one of these is a finding.
+/// The words with which no sentence may begin.
 const REFUSED_OPENINGS: &[&str] = &["who", "what", "whose", "whoever", "nobody"];
 
-/// Openings whose noun could usually be named. Their share is reported.
+/// The words at the start of a sentence that usually should be replaced by a noun. The share of such sentences is reported.
 const VAGUE_OPENINGS: &[&str] = &["of", "it", "that", "those"];
 
-/// A sentence that is only one of these words has no content.
+/// The pronouns that must not be the only word of a sentence.
 const PRONOUNS: &[&str] = &["it", "them", "this", "that", "those", "these"];
 
 /// A sentence to rewrite.
@@ -32,15 +32,15 @@ pub struct Finding {
     pub sentence: String,
 }
 
-/// Counts of one crate or top-level folder.
+/// The numbers of sentences in one crate or top-level folder.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct SentenceCounts {
     pub sentences: usize,
-    /// Sentences with a refused opening.
+    /// The number of sentences that begin with one of `REFUSED_OPENINGS`.
     pub refused: usize,
-    /// Sentences with a vague opening.
+    /// The number of sentences that begin with one of `VAGUE_OPENINGS`.
     pub vague: usize,
-    /// Sentences without a verb, where the rule about verbs applies.
+    /// The number of sentences without a verb, among those that the rule about verbs applies to.
     pub verbless: usize,
 }
 
@@ -53,12 +53,12 @@ impl fmt::Display for Finding {
 #[derive(Debug, Default)]
 pub struct Report {
     pub findings: Vec<Finding>,
-    /// By crate, or by top-level folder outside of crates.
+    /// The counts of each crate, and of each top-level folder for files outside of crates.
     pub counts: BTreeMap<String, SentenceCounts>,
 }
 
 impl Report {
-    /// Returns a line for each crate that has sentences, and one for all.
+    /// Returns a heading, a line for each crate that has sentences, and a line with the sums.
     pub fn table(&self) -> Vec<String> {
         let mut total = SentenceCounts::default();
         let mut lines = vec![format!(
@@ -82,8 +82,8 @@ impl Report {
     }
 }
 
-/// Reads every page and every file with comments below the root. `only` limits the findings to paths that begin with one of
-/// its entries.
+/// Checks every documentation page and every file with comments below the root. If `only` has entries, only paths that begin with one
+/// of the entries are checked.
 pub fn run(root: &Path, only: &[String]) -> anyhow::Result<Report> {
     let mut paths = Vec::new();
     walk(root, "", &mut paths)?;
@@ -102,11 +102,11 @@ pub fn run(root: &Path, only: &[String]) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-/// Folders that hold the work of others, or output.
+/// The names of folders that are not read, because they contain foreign files or build output.
 const SKIPPED: &[&str] = &["target", "node_modules", "corpus", "findings"];
 
-/// Sources whose comments are part of the JavaScript engine's digest. Rewording them would give every heap another engine, so
-/// it waits for the next change of the engine itself.
+/// The folder whose files are part of the digest of the JavaScript engine, including their comments. The files are not checked, because
+/// a changed comment would make a new engine, with which no stored heap can run.
 const IN_ENGINE_DIGEST: &str = "crates/js/prelude/";
 
 fn walk(root: &Path, folder: &str, paths: &mut Vec<String>) -> anyhow::Result<()> {
@@ -155,7 +155,7 @@ fn inspect(path: &str, text: &str, report: &mut Report) {
     }
 }
 
-/// Returns the name of the crate, or of the folder outside of crates, whose counts a file belongs to.
+/// Returns the name under which a file is counted: its crate, or its top-level folder if the file is outside of crates.
 fn crate_or_folder(path: &str) -> String {
     let mut parts = path.split('/');
     match (parts.next(), parts.next()) {
@@ -166,7 +166,7 @@ fn crate_or_folder(path: &str) -> String {
     }
 }
 
-/// Returns the first word in lower case, without marks and without the part after an apostrophe.
+/// Returns the first word of a sentence in lower case, without punctuation and without the part after an apostrophe.
 fn opening(text: &str) -> String {
     let word = text.trim_start_matches(|c: char| !c.is_alphanumeric()).split_whitespace().next().unwrap_or_default();
     word.split(['\'', '’']).next().unwrap_or_default().trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase()
@@ -178,15 +178,15 @@ fn refused_opening(sentence: &Sentence, opening: &str) -> Option<String> {
         return Some("the sentence is one pronoun".to_owned());
     }
     let label = sentence.part == Part::Cell && !sentence.text.starts_with(char::is_uppercase);
-    // A heading such as "What a script can use" names its section and is no sentence.
+    // A heading such as "What a script can use" is the name of a section and not a sentence, so the openings are allowed.
     let heading = sentence.part == Part::Heading;
     let refused = REFUSED_OPENINGS.contains(&opening) && !label && !heading;
     refused
         .then(|| format!("the sentence begins with `{}`", sentence.text.split_whitespace().next().unwrap_or_default()))
 }
 
-/// Returns whether the rule about verbs applies: a sentence of at least three words in the documentation of a function, or in a comment
-/// on lines of its own. Shorter ones are labels, and a sentence of code spans cannot be judged.
+/// Returns whether the rule about verbs applies to a sentence. It applies to sentences of at least three words in the documentation of a
+/// function or in a comment on its own lines. Shorter sentences are labels, and a sentence of code spans cannot be checked.
 fn needs_verb(kind: Kind, sentence: &Sentence) -> bool {
     let words: Vec<&str> = sentence.text.split_whitespace().collect();
     let plain = words

@@ -1,5 +1,5 @@
-//! Splits a block of text into sentences, each with the line on which it begins.
-//! Invariant: code blocks, code spans, quoted text and addresses are never read as words of a sentence.
+//! Splits a block of text into sentences, and returns each with the line on which it begins.
+//! Invariant: code blocks, code spans, quoted text and URLs are never read as words of a sentence.
 
 /// One sentence. Code spans and quoted text are replaced by `CODE`.
 #[derive(Debug, PartialEq, Eq)]
@@ -9,16 +9,16 @@ pub struct Sentence {
     pub part: Part,
 }
 
-/// The part of a page that a sentence stands in.
+/// The kind of text that contains a sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     Paragraph,
     Heading,
-    /// One cell of a table, often a label.
+    /// A cell of a table, whose text is often a label.
     Cell,
 }
 
-/// Stands for a code span or a quotation.
+/// The word that replaces a code span, a quotation or a URL.
 pub const CODE: &str = "CODE";
 
 /// Splits numbered lines into sentences.
@@ -67,7 +67,7 @@ fn finish(paragraph: &mut Vec<(usize, String)>, out: &mut Vec<Sentence>) {
 }
 
 fn split(lines: &[(usize, String)], part: Part, out: &mut Vec<Sentence>) {
-    // Spans may run over line ends, so the lines are joined before they are masked; a newline keeps the count of lines.
+    // The lines are joined before code spans are masked, because a span may continue on the next line. The line ends are kept for counting.
     let joined = lines.iter().map(|(_, line)| line.as_str()).collect::<Vec<_>>().join("\n");
     let text = mask(&joined);
     let mut line = lines.first().map_or(0, |(number, _)| *number);
@@ -106,7 +106,7 @@ fn ends_sentence(before: &str, after: &str) -> bool {
     next.starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit())
 }
 
-/// Replaces code spans, quoted text and addresses by `CODE`, keeping line ends.
+/// Replaces code spans, quoted text and URLs by `CODE`, and keeps the line ends.
 fn mask(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;

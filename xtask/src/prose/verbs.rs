@@ -1,8 +1,7 @@
 //! Decides whether a sentence can have a verb.
-//! Invariant: an unknown word is never taken for a missing verb where a known one could be; doubt counts as a verb, so that the
-//! rule built on this refuses only what is certain.
+//! Invariant: in doubt a word counts as a verb, so that the rule about verbs refuses only sentences that certainly have none.
 
-/// Auxiliary and irregular finite forms.
+/// The auxiliary verbs, and irregular finite forms of other verbs.
 const FINITE: &str = "am is are was were be been being has have had do does did can could may might must shall should will would \
     cannot isn't aren't wasn't weren't doesn't don't didn't can't won't hasn't haven't couldn't wouldn't shouldn't needn't \
     became began broke brought built bought came caught chose cut dealt did drew drove ate fell felt fed fought found fled flew forgot \
@@ -12,7 +11,7 @@ const FINITE: &str = "am is are was were be been being has have had do does did 
     chosen begun broken drawn driven eaten fallen forgotten frozen given gone grown hidden known seen shaken spoken stolen taken \
     thrown worn written overwritten done shown proven";
 
-/// Base forms of verbs that comments use. Inflected forms are derived.
+/// The base forms of verbs that occur in comments. The other forms are derived from these.
 const BASE: &str = "abort accept access accompany account accumulate achieve acknowledge acquire act activate adapt add address adjust \
     admit adopt advance advertise affect agree aim align allocate allow alter amount announce answer anticipate appear append \
     apply approve arise arm arrange arrive ask assemble assert assign associate assume attach attempt authenticate authorize \
@@ -61,14 +60,14 @@ const BASE: &str = "abort accept access accompany account accumulate achieve ack
     spin splice squeeze stat steer stub summarize surface taint tally tee throttle thrash toggle unify unroll unset unwrap usher \
     vendor vet void widen window wire zip hint promise contract spool arbitrate matter mimic";
 
-/// Words after which a form that could be a verb is a noun or an adjective.
+/// The words after which a word that looks like a verb is a noun or an adjective.
 const BEFORE_NOUN: &str = "the a an its their our your his my every no another of in on at by for with without from into onto per over under \
     between within after before until during through across against about as like than new old own whole several single empty";
 
-/// Words that are followed by a noun in the singular, or by a verb in the third person: "one step" and "one reads".
+/// The words that precede a noun in the singular or a verb in the third person: "one step" and "one reads".
 const BEFORE_SINGULAR: &str = "one each every first last next same other this that";
 
-/// Returns whether any word of the sentence can be its verb. `participles` says whether forms in `-ed` count.
+/// Returns whether any word of the sentence can be a verb. With `participles`, words that end in `-ed` count as verbs too.
 pub fn has_verb(sentence: &str, participles: bool) -> bool {
     let words: Vec<String> = sentence
         .split(|c: char| c.is_whitespace() || matches!(c, ',' | ';' | ':' | '(' | ')' | '/' | '—' | '–'))
@@ -99,7 +98,7 @@ fn contracted(word: &str) -> bool {
     ["it's", "that's", "there's", "let's"].contains(&word) || word.ends_with("'re") || word.ends_with("'ll")
 }
 
-/// Returns whether a word is a base form of a verb, or its third person.
+/// Returns whether a word is the base form or the third person of a listed verb.
 fn is_form(word: &str) -> bool {
     let prefixed = word.strip_prefix("re-").or_else(|| word.strip_prefix("un")).or_else(|| word.strip_prefix("re"));
     [Some(word), prefixed].into_iter().flatten().any(|word| {
@@ -113,7 +112,7 @@ fn is_form(word: &str) -> bool {
     })
 }
 
-/// Returns the spelling of the list for a British verb.
+/// Converts the stem of a verb from British to American spelling, in which the verbs are listed.
 fn american(stem: &str) -> String {
     match stem.strip_suffix("ise") {
         Some(start) => format!("{start}ize"),

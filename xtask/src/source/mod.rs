@@ -1,5 +1,5 @@
-//! Reads the tree for rules and measurements: every Rust file parsed once, other texts in `src`, and the packages.
-//! Invariant: paths are relative to the root and use `/`; a file that cannot be parsed keeps its text and its error.
+//! Reads the source tree of the workspace: every Rust file (parsed once), other text files below `src`, and the packages.
+//! Invariant: paths are relative to the root and use `/`. A file that cannot be parsed is kept with its text and its error.
 
 pub mod tokens;
 
@@ -12,18 +12,18 @@ use proc_macro2::TokenStream;
 use crate::metadata::{self, Package};
 use tokens::{Attribute, Kind, Token};
 
-/// All sources of the workspace.
+/// All source files and packages of the workspace.
 #[derive(Default)]
 pub struct Tree {
     pub packages: Vec<Package>,
     pub files: Vec<SourceFile>,
-    /// Text files under a `src` that are not Rust: path and text.
+    /// The text files below a folder `src` that are not Rust, each with its path and its text.
     pub texts: Vec<(String, String)>,
     /// Sources in other languages that stand outside of `src`: path and text.
     pub scripts: Vec<(String, String)>,
     /// The text of the root manifest.
     pub manifest: String,
-    /// The text of ARCHITECTURE.md, if the tree has one.
+    /// The text of ARCHITECTURE.md, if this file exists.
     pub architecture: Option<String>,
 }
 
@@ -31,14 +31,14 @@ pub struct Tree {
 pub struct SourceFile {
     pub path: String,
     pub text: String,
-    /// The crate whose folder holds the file; none for the workspace's own tests and benches.
+    /// The crate whose folder contains the file. `None` for the tests and benches of the workspace.
     pub owner: Option<String>,
-    /// Whether the file is under its crate's `src`.
+    /// Whether the file is below the folder `src` of its crate.
     pub in_src: bool,
     pub parsed: Result<Parsed, Unparsed>,
     /// Whether the whole file is test code.
     pub is_test: bool,
-    /// Whether each line is test code; index 0 is line 1.
+    /// For each line whether it is test code. The index 0 is line 1.
     test_lines: Vec<bool>,
 }
 
@@ -47,7 +47,7 @@ pub struct Parsed {
     pub tokens: Vec<Token>,
 }
 
-/// The first mistake of a file that is not valid Rust.
+/// The first syntax error of a file that is not valid Rust.
 #[derive(Debug)]
 pub struct Unparsed {
     pub line: usize,
@@ -78,7 +78,7 @@ impl Tree {
         Ok(tree)
     }
 
-    /// Returns path and text of every text file under a `src`, Rust or not.
+    /// Returns the path and the text of every text file below a folder `src`, including Rust files.
     pub fn src_texts(&self) -> impl Iterator<Item = (&str, &str)> {
         let files = self.files.iter().filter(|f| f.in_src).map(|f| (f.path.as_str(), f.text.as_str()));
         files.chain(self.texts.iter().map(|(path, text)| (path.as_str(), text.as_str())))
@@ -94,7 +94,7 @@ impl Tree {
         }
     }
 
-    /// Marks the files of test modules: `#[cfg(test)] mod x;` makes x.rs and all of x/ test code.
+    /// Marks the files of test modules as test code: after `#[cfg(test)] mod x;` these are x.rs and all files in x/.
     fn mark_test_files(&mut self) {
         let roots: Vec<String> = self.files.iter().flat_map(SourceFile::test_modules).collect();
         for file in &mut self.files {
@@ -119,7 +119,7 @@ impl SourceFile {
         SourceFile { path, text, owner, in_src, parsed, is_test, test_lines }
     }
 
-    /// Returns whether the line, counted from 1, is test code.
+    /// Returns whether a line is test code. Lines are counted from 1.
     pub fn is_test_line(&self, line: usize) -> bool {
         self.is_test || self.test_lines.get(line.wrapping_sub(1)).copied().unwrap_or(false)
     }
@@ -142,7 +142,7 @@ impl SourceFile {
         self.in_src && at_top && matches!(self.name(), "lib.rs" | "main.rs")
     }
 
-    /// Returns the folder of the modules that this file declares.
+    /// Returns the folder with the files of the modules that this file declares.
     fn module_folder(&self) -> String {
         match self.name() {
             "mod.rs" | "lib.rs" | "main.rs" => self.folder().to_string(),
@@ -150,14 +150,14 @@ impl SourceFile {
         }
     }
 
-    /// Returns whether the file is the module of that path (without `.rs`) or one below.
+    /// Returns whether the file is the module with this path (without `.rs`), or a module below it.
     pub fn is_under(&self, module: &str) -> bool {
         let stem = self.path.trim_end_matches(".rs");
         stem.strip_prefix(module).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
-    /// Returns the path, without `.rs`, of the modules in other files that an attribute of this file covers too: all below this
-    /// file for `#![…]` at its top, one module for `#[…] mod x;`.
+    /// Returns the path (without `.rs`) of the modules in other files that an attribute of this file covers. For `#![…]` at the top of the
+    /// file these are all modules below the file, and for `#[…] mod x;` it is the module x.
     fn covered_modules(&self, attribute: &Attribute) -> Option<String> {
         if std::ptr::eq(attribute.on, self.tokens()) {
             return Some(self.module_folder());
@@ -189,8 +189,8 @@ fn path_attribute(attribute: &Attribute) -> Option<String> {
     }
 }
 
-/// Returns the folder name of a path's crate, and whether the path is under that crate's `src`. A crate may lie in the folder of
-/// another one, as `crates/testkit/api` does.
+/// Returns the folder name of the crate that contains a path, and whether the path is below the folder `src` of this crate. A crate may be
+/// in the folder of another crate, such as `crates/testkit/api`.
 fn crate_of(path: &str) -> (Option<String>, bool) {
     let parts: Vec<&str> = path.split('/').collect();
     match parts.as_slice() {
@@ -203,7 +203,7 @@ fn crate_of(path: &str) -> (Option<String>, bool) {
     }
 }
 
-/// Returns whether a folder of this name is a part of a crate, and not a crate itself.
+/// Returns whether a folder with this name in the folder of a crate belongs to that crate. Other folders there are crates.
 fn is_crate_part(folder: &str) -> bool {
     matches!(folder, "src" | "tests" | "build" | "benches" | "examples")
 }
@@ -247,7 +247,7 @@ fn is_script(name: &str) -> bool {
 
 #[cfg(test)]
 pub mod sample {
-    //! Trees that a test writes itself.
+    //! Makes source trees for tests.
     use super::*;
 
     pub fn tree(files: &[(&str, &str)]) -> Tree {
@@ -259,10 +259,10 @@ pub mod sample {
         tree
     }
 
-    /// An empty list of lines.
+    /// An empty list of line numbers, for comparisons.
     pub const NONE: [usize; 0] = [];
 
-    /// Returns the lines of a rule's findings in one file.
+    /// Applies a rule to a tree with one file, and returns the line numbers of the findings.
     pub fn lines(rule: fn(&Tree) -> Vec<crate::tidy::Finding>, path: &str, text: &str) -> Vec<usize> {
         rule(&tree(&[(path, text)])).iter().map(|finding| finding.line).collect()
     }

@@ -1,5 +1,5 @@
-//! Reads a file as nested tokens with the extent of its attributes. Rules that must see inside macros use these tokens.
-//! Invariant: comments and the contents of strings are never tokens, so no rule takes their words for code.
+//! Reads a Rust file as nested tokens, and finds the lines that each attribute covers. Rules that must see inside of macros use the tokens.
+//! Invariant: the text of comments and strings is never a token, so no rule takes it for code.
 
 use std::ops::RangeInclusive;
 
@@ -8,9 +8,9 @@ use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
 /// One token of a file, or a group of tokens in brackets.
 #[derive(Debug)]
 pub struct Token {
-    /// The first line, counted from 1.
+    /// The number of the first line, counted from 1.
     pub line: usize,
-    /// The last line; for a group the line of its closing bracket.
+    /// The number of the last line. For a group it is the line of the closing bracket.
     pub end: usize,
     pub kind: Kind,
 }
@@ -18,9 +18,9 @@ pub struct Token {
 #[derive(Debug)]
 pub enum Kind {
     Word(String),
-    /// A character such as `;` or `#`.
+    /// A punctuation character such as `;` or `#`.
     Mark(char),
-    /// `::`, the mark between the parts of a path.
+    /// The mark `::` between two parts of a path.
     Path,
     Literal(String),
     Group(Delimiter, Vec<Token>),
@@ -54,7 +54,7 @@ impl Token {
     }
 }
 
-/// Converts the tokens of the parser.
+/// Converts the tokens of the crate `proc_macro2`.
 pub fn read(stream: TokenStream) -> Vec<Token> {
     let mut tokens = Vec::new();
     let mut trees = stream.into_iter().peekable();
@@ -78,7 +78,7 @@ pub fn read(stream: TokenStream) -> Vec<Token> {
     tokens
 }
 
-/// Calls back with the tokens, then with those of every group inside, at any depth.
+/// Calls `visit` with the tokens, and then with the tokens of every group inside of them, at any depth.
 pub fn levels(tokens: &[Token], visit: &mut dyn FnMut(&[Token])) {
     visit(tokens);
     for token in tokens {
@@ -93,14 +93,14 @@ pub fn parts(tokens: &[Token]) -> impl Iterator<Item = &[Token]> {
     tokens.split(|token| token.is_mark(',')).filter(|part| !part.is_empty())
 }
 
-/// One `#[…]` or `#![…]`.
+/// An attribute: `#[…]` or `#![…]`.
 #[derive(Debug)]
 pub struct Attribute<'a> {
     /// The tokens between the brackets.
     pub body: &'a [Token],
-    /// The lines of the item with all its attributes.
+    /// The lines of the item that the attribute belongs to, including all attributes of the item.
     pub covers: RangeInclusive<usize>,
-    /// The tokens of the item; for an inner attribute all tokens of its level.
+    /// The tokens of the item. For an inner attribute they are all tokens of the same nesting level.
     pub on: &'a [Token],
 }
 
@@ -112,7 +112,7 @@ pub fn attributes(tokens: &[Token]) -> Vec<Attribute<'_>> {
 }
 
 impl Attribute<'_> {
-    /// Returns whether this is `#[test]`, `#[tokio::test]`, or a `cfg` that holds only in tests.
+    /// Returns whether the attribute is `#[test]`, `#[tokio::test]`, or a `cfg` that is true only in tests.
     pub fn is_test(&self) -> bool {
         match self.body {
             [cfg, group] if cfg.is_word("cfg") => group.group(Delimiter::Parenthesis).is_some_and(only_in_tests),
@@ -123,7 +123,7 @@ impl Attribute<'_> {
     }
 }
 
-/// Returns whether the condition of a `cfg` holds only in tests.
+/// Returns whether the condition of a `cfg` is true only in tests.
 fn only_in_tests(condition: &[Token]) -> bool {
     match condition {
         [word] => word.is_word("test"),
@@ -176,7 +176,7 @@ fn inner(level: &[Token], at: usize) -> Option<&[Token]> {
     level.get(at + 2)?.group(Delimiter::Bracket)
 }
 
-/// Counts the tokens of the item, statement, field or match arm at the start.
+/// Returns the number of tokens of the item, statement, field or match arm that begins at the first token.
 fn extent(tokens: &[Token]) -> usize {
     let start = tokens.iter().position(|t| !t.is_word("pub") && t.group(Delimiter::Parenthesis).is_none()).unwrap_or(0);
     let word = |at: usize| tokens.get(start + at).and_then(Token::word);

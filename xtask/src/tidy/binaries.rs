@@ -1,5 +1,5 @@
-//! Rule `test-binaries`: the integration tests of a crate are one binary.
-//! Invariant: only paths are read. Cargo builds a binary of each file in `tests/` and of each folder there with a `main.rs`.
+//! Rule `test-binaries`: all integration tests of a crate are in one binary.
+//! Invariant: only paths are checked. Cargo builds a binary from each file in `tests/` and from each folder there with a `main.rs`.
 
 use super::Finding;
 use crate::source::Tree;
@@ -14,7 +14,7 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
 }
 
 fn is_binary(path: &str) -> bool {
-    // The first folder `tests` is that of the crate, unless it is a module of `src`.
+    // The first folder `tests` of a path contains the integration tests, unless the folder is a module below `src`.
     let tests = path.strip_prefix("crates/").filter(|rest| !rest.contains("/src/"));
     let Some((_, inside)) = tests.and_then(|rest| rest.split_once("/tests/")) else {
         return false;

@@ -1,5 +1,5 @@
-//! Rule `errors`: an error is a type with variants that a caller can act on, never a text.
-//! Invariant: only types are read; the rule does not judge messages.
+//! Rule `errors`: the error type of a `Result` is not a text, because a caller cannot handle a text by its variants.
+//! Invariant: the rule checks only types. It does not check the messages of errors.
 
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};

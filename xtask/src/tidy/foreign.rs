@@ -1,5 +1,5 @@
-//! Rule `foreign`: some libraries may only be used by named crates, so that replacing one touches one crate.
-//! Invariant: each row has its reason; a library without a row may be used anywhere.
+//! Rule `foreign`: only named crates may use certain libraries, so that such a library can be replaced in one place.
+//! Invariant: each row of the table has a reason. Every crate may use a library that is not in the table.
 
 use super::Finding;
 use crate::metadata::Kind;

@@ -1,5 +1,5 @@
-//! Rule `headers`: a file opens with its job, and a crate's root also names its invariants.
-//! Invariant: only the first lines are read; people judge whether the words are right.
+//! Rule `headers`: a file begins with a `//!` line about its purpose, and the root file of a crate also names invariants.
+//! Invariant: the rule checks only that the header exists. Reviewers check its content.
 
 use super::Finding;
 use crate::source::{SourceFile, Tree};
@@ -24,7 +24,7 @@ fn opening(file: &SourceFile) -> Option<Finding> {
     }
 }
 
-/// A crate with lib.rs and main.rs is described by lib.rs.
+/// Returns whether the file is the root of a crate that must name invariants. In a crate with lib.rs and main.rs this is lib.rs.
 fn main_root(tree: &Tree, file: &SourceFile) -> bool {
     let has_lib = || tree.files.iter().any(|f| f.is_root() && f.name() == "lib.rs" && f.owner == file.owner);
     file.is_root() && (file.name() == "lib.rs" || !has_lib())

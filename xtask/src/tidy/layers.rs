@@ -1,5 +1,5 @@
-//! Rule `layers`: a crate only uses lower layers. The table here, ARCHITECTURE.md and `cargo metadata` must agree.
-//! Invariant: every crate of the workspace has one row, except xtask, which may use none of them.
+//! Rule `layers`: a crate uses only crates of lower layers. The table of this file, ARCHITECTURE.md and `cargo metadata` must agree.
+//! Invariant: every crate of the workspace except xtask has one row in the table. xtask may use no crate of the workspace.
 
 use super::Finding;
 use crate::metadata::{Dependency, Kind, Package};
@@ -35,14 +35,14 @@ const TABLE: &[(&str, Layer)] = &[
     ("testapi", Layer::Tests),
 ];
 
-/// The packages whose folder has another name than the package, as the tree draws them.
+/// The packages whose folder has another name than the package, each as folder (as ARCHITECTURE.md writes it) and package.
 const FOLDERS: &[(&str, &str)] = &[("testkit/api", "testapi")];
 
-/// An adapter implements `ports`. With a higher crate, an adapter could decide what a program means.
+/// The crates that an adapter may use. An adapter only implements `ports`; with a higher crate it could decide the meaning of programs.
 const ADAPTER_MAY_USE: &[&str] = &["ports", "base", "catalog"];
 
-/// The highest layer that a crate for tests may use. Such a crate stands for the world around the crates under test, so it must build
-/// without them.
+/// The highest layer that a crate for tests may use. Such a crate replaces the environment of the tested crates, so it must build without
+/// them.
 const TESTS_MAY_USE: u8 = 1;
 
 pub fn check(tree: &Tree) -> Vec<Finding> {
@@ -103,7 +103,7 @@ fn refused(user: &str, from: Layer, used: &str, to: Layer) -> Option<&'static st
     (!allowed).then_some(why)
 }
 
-/// Tests may also use crates for tests, all adapters and crates of the same layer, but nothing above.
+/// Returns why a test may not use a crate. Besides lower layers, tests may use crates for tests, all adapters, and crates of the same layer.
 fn refused_in_tests(user: &str, from: Layer, used: &str, to: Layer) -> Option<&'static str> {
     match (from, to) {
         (_, Layer::Tests | Layer::Adapter) => None,
@@ -150,7 +150,7 @@ fn token(layer: Layer) -> String {
     }
 }
 
-/// Returns the entries directly under `crates/` in the drawn tree: line, package, and the layer if the next word is one.
+/// Returns the entries directly below `crates/` in the tree of ARCHITECTURE.md: line number, package, and layer if the next word is one.
 fn rows(text: &str) -> Vec<(usize, String, Option<String>)> {
     let mut rows = Vec::new();
     let mut crates_at = None;
@@ -175,7 +175,7 @@ fn rows(text: &str) -> Vec<(usize, String, Option<String>)> {
     rows
 }
 
-/// Returns column and text of an entry after `├──` or `└──`.
+/// Returns the column of an entry of the tree, and its text after `├──` or `└──`.
 fn entry(line: &str) -> Option<(usize, &str)> {
     let at = line.find("├──").or_else(|| line.find("└──"))?;
     let (before, after) = line.split_at(at);
@@ -195,7 +195,7 @@ mod tests {
         TABLE.iter().map(|(name, _)| package(name, &[])).chain([package("xtask", &[])]).collect()
     }
 
-    /// Returns the finding about one dependency in a workspace without other mistakes.
+    /// Returns the finding about one dependency, in a workspace that has no other mistake.
     fn finding_for(user: &str, used: &str, kind: Kind) -> Option<String> {
         let mut packages = all();
         packages.retain(|p| p.name != user);

@@ -1,12 +1,12 @@
-//! Rule `lints`: every crate takes the lints of the workspace, which refuse `unwrap`, `panic` and `unsafe`.
-//! Invariant: only `js` has a table of its own, because it may contain `unsafe`; its clippy lints are those of the workspace.
+//! Rule `lints`: every crate uses the lints of the workspace, which refuse `unwrap`, `panic` and `unsafe`.
+//! Invariant: only `js` has its own table of lints, because it may contain `unsafe`. Its clippy lints equal those of the workspace.
 
 use super::Finding;
 use crate::source::Tree;
 
 const RULE: &str = "lints";
 
-/// The crate that maps the memory of the guest.
+/// The only crate that may contain `unsafe`, because it maps the memory of the guest.
 const MAY_BE_UNSAFE: &str = "js";
 
 pub fn check(tree: &Tree) -> Vec<Finding> {

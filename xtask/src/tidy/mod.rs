@@ -1,5 +1,5 @@
-//! `cargo xtask tidy`: reads the tree once and applies each rule to it.
-//! Invariant: a rule only reads the tree. It runs no program and cannot fail.
+//! `cargo xtask tidy`: reads the source tree once, and applies each rule to it.
+//! Invariant: a rule only reads the tree. It runs no program and always returns a list of findings.
 
 mod binaries;
 mod errors;
@@ -19,10 +19,10 @@ use std::path::Path;
 use crate::source::Tree;
 use crate::{map, prose, recipes};
 
-/// Rules whose findings are reported but do not fail the check yet.
+/// The names of the rules whose findings are printed but do not fail the check.
 const REPORT_ONLY: &[&str] = &[];
 
-/// Something to change: the place, the rule, the mistake and the remedy.
+/// A mistake that a rule has found: its place, the rule, a description, and the correction.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Finding {
     pub path: String,
@@ -46,13 +46,13 @@ impl fmt::Display for Finding {
 
 #[derive(Debug)]
 pub struct Report {
-    /// Findings that fail the check.
+    /// The findings that fail the check.
     pub findings: Vec<Finding>,
-    /// Findings of the rules in `REPORT_ONLY`.
+    /// The findings of the rules in `REPORT_ONLY`.
     pub reported: Vec<Finding>,
-    /// Counts that are printed whether there are findings or not.
+    /// The lines with counts, which are always printed.
     pub notes: Vec<String>,
-    /// The closing line.
+    /// The last printed line.
     pub summary: String,
 }
 
@@ -109,7 +109,7 @@ fn report(tree: &Tree, mut findings: Vec<Finding>, mut notes: Vec<String>) -> Re
     Report { findings, reported, notes, summary }
 }
 
-/// Finds files that cannot be parsed, because the other rules skip them.
+/// Returns a finding for each file that cannot be parsed. The other rules skip such files.
 fn unparsed(tree: &Tree) -> Vec<Finding> {
     let broken = tree.files.iter().filter_map(|file| Some((file, file.parsed.as_ref().err()?)));
     let fix = "make it valid Rust; no other rule saw this file";

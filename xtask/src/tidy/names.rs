@@ -1,5 +1,5 @@
-//! Rule `names`: a file is named after its content.
-//! Invariant: only whole names count, so `commonmark.rs` is allowed.
+//! Rule `names`: no file, folder or module has a name such as `utils` that does not describe its content.
+//! Invariant: only whole names are compared, so `commonmark.rs` is allowed.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
     files.chain(tree.files.iter().flat_map(inline_modules)).collect()
 }
 
-/// Returns the path up to each part with a refused name. Endings are ignored.
+/// Returns, for each part of the path with a refused name, the path up to this part. Extensions are ignored.
 fn refused_parts(path: &str) -> Vec<String> {
     let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
     let prefixes = ends.map(|end| &path[..end]);
@@ -31,7 +31,7 @@ fn refused_parts(path: &str) -> Vec<String> {
     prefixes.filter(|prefix| name(prefix).is_some_and(|n| REFUSED.contains(&n.as_str()))).map(String::from).collect()
 }
 
-/// Finds `mod utils { … }`. A module in a file of its own is found by the file's name.
+/// Returns a finding for each inline module with a refused name, such as `mod utils { … }`.
 fn inline_modules(file: &SourceFile) -> Vec<Finding> {
     let mut findings = Vec::new();
     tokens::levels(file.tokens(), &mut |level| {

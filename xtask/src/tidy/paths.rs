@@ -1,5 +1,5 @@
-//! Rule `paths`: a path that a page for developers names exists.
-//! Invariant: only code spans that look like a path are read; a path may be written from the root or from `crates/`.
+//! Rule `paths`: every path in the pages for developers exists.
+//! Invariant: only code spans that look like a path are checked. A path may be relative to the root or to `crates/`.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ const RULE: &str = "paths";
 const PAGES: &[&str] =
     &["ARCHITECTURE.md", "CONTRIBUTING.md", "docs/building.md", "docs/decisions.md", "docs/symptoms.md"];
 
-/// Reads the pages below the root.
+/// Checks the paths in all pages for developers.
 pub fn check(root: &Path) -> Vec<Finding> {
     let mut findings = Vec::new();
     for page in PAGES {

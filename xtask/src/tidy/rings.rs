@@ -1,5 +1,5 @@
-//! Rule `rings`: modules with the same parent use each other in one direction only, at every depth of a crate.
-//! Invariant: a path counts as far as it names modules, so an item that lib.rs or mod.rs re-exports makes no ring.
+//! Rule `rings`: modules with the same parent must not use each other in a ring (a uses b and b uses a), at every depth of a crate.
+//! Invariant: only the modules that a path names count, so the use of an item that lib.rs or mod.rs re-exports makes no ring.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -9,13 +9,13 @@ use super::Finding;
 use crate::source::tokens::{self, Kind, Token};
 use crate::source::{SourceFile, Tree};
 
-/// Rings between the top-level modules of a crate.
+/// The rule about rings between the top-level modules of a crate.
 const TOP_RULE: &str = "rings";
 
-/// Rings between modules that have a common parent below the root.
+/// The rule about rings between modules with a common parent below the root of the crate.
 const NESTED_RULE: &str = "nested-rings";
 
-/// Modules that the durable core (crate `durable` in the design) replaces. Their rings go with them.
+/// The modules whose rings are not reported, because the crate `durable` of the design will replace them.
 const TO_BE_REPLACED: &[&str] = &["session::run", "session::js::run"];
 
 pub fn check(tree: &Tree) -> Vec<Finding> {
@@ -27,7 +27,7 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
     crates.iter().flat_map(|(name, uses)| uses.findings(name)).collect()
 }
 
-/// Returns whether a file is a crate of its own: `src/bin/x.rs`.
+/// Returns whether a file is the root of another binary: `src/bin/x.rs`.
 fn is_binary(file: &SourceFile) -> bool {
     file.path.contains("/src/bin/")
 }
@@ -36,7 +36,7 @@ fn is_binary(file: &SourceFile) -> bool {
 #[derive(Default)]
 struct Uses<'a> {
     modules: BTreeSet<Vec<String>>,
-    /// Names of modules are only known after all files were read, so paths are stored whole.
+    /// The paths in the code. They are stored whole, because the names of all modules are known only after all files are read.
     paths: Vec<Use<'a>>,
 }
 
@@ -54,7 +54,7 @@ impl<'a> Uses<'a> {
         self.walk(file, file.tokens(), &module);
     }
 
-    /// Adds a module and the modules that contain it.
+    /// Adds a module, and all modules that contain it.
     fn declare(&mut self, module: &[String]) {
         self.modules.extend((1..=module.len()).map(|length| module[..length].to_vec()));
     }
@@ -72,10 +72,10 @@ impl<'a> Uses<'a> {
                     self.declare(&inside);
                     self.walk(file, inner, &inside);
                 }
-                // The braces of `use a::{…}` were read with the path before them.
+                // The path before the braces of `use a::{…}` has been read together with the braces.
                 Kind::Group(Delimiter::Brace, _) if before.is_some_and(Token::is_path_mark) => {}
                 Kind::Group(_, inner) => self.walk(file, inner, module),
-                // `pub(in crate::a)` grants a use, but is none itself.
+                // The path of `pub(in crate::a)` is no use of that module.
                 Kind::Word(_) if at == 1 && level[0].is_word("in") => {}
                 Kind::Word(_) if before.is_some_and(Token::is_path_mark) => {}
                 Kind::Word(_) => self.start(file, &level[at..], module),
@@ -97,7 +97,7 @@ impl<'a> Uses<'a> {
         }
     }
 
-    /// Follows the rest of a path from the module `reached` to its end, or to the ends of its branches.
+    /// Follows the remaining parts of a path from the module `reached`, and adds the module at its end. A path with braces has several ends.
     fn follow(&mut self, file: &'a SourceFile, rest: &[Token], module: &[String], mut reached: Vec<String>) {
         let Some(first) = rest.first() else { return };
         if let Some(group) = first.group(Delimiter::Brace) {
@@ -121,7 +121,7 @@ impl<'a> Uses<'a> {
     }
 
     fn findings(&self, crate_name: &str) -> Vec<Finding> {
-        // Each parent has a graph of its own: its modules and the uses between them.
+        // For each parent there is one graph: the modules of this parent and the uses between them.
         let mut graphs: BTreeMap<&[String], Graph> = BTreeMap::new();
         for used in &self.paths {
             let known =
@@ -147,14 +147,14 @@ impl<'a> Uses<'a> {
     }
 }
 
-/// The modules of one parent: for each the modules that it uses, with the first place.
+/// The uses between the modules of one parent: for each module the modules that it uses, each with the first place of a use.
 #[derive(Default)]
 struct Graph<'a> {
     uses: BTreeMap<&'a str, BTreeMap<&'a str, (&'a str, usize)>>,
 }
 
 impl<'a> Graph<'a> {
-    /// Finds the shortest way from a module back to itself. The least name comes first.
+    /// Finds the shortest ring through a module. The ring begins with the module whose name is first in the alphabet.
     fn ring(&self, module: &'a str) -> Option<Vec<&'a str>> {
         let mut came_from: BTreeMap<&str, &str> = BTreeMap::new();
         let mut queue = VecDeque::from([module]);
@@ -193,13 +193,13 @@ impl<'a> Graph<'a> {
     }
 }
 
-/// Returns the name of the module whose block is at this index.
+/// Returns the name of the module whose block `{ … }` is at this index.
 fn opens_module(level: &[Token], at: usize) -> Option<&str> {
     let keyword = level.get(at.checked_sub(2)?)?;
     level[at - 1].word().filter(|_| keyword.is_word("mod"))
 }
 
-/// Returns the module of a file: `src/a/b.rs` and `src/a/b/mod.rs` are `a::b`; lib.rs and main.rs are the root.
+/// Returns the module path of a file. For `src/a/b.rs` and `src/a/b/mod.rs` it is `a::b`, and for lib.rs and main.rs it is empty.
 fn module_of(file: &SourceFile) -> Vec<String> {
     let inside = file.path.split_once("/src/").map_or("", |(_, inside)| inside);
     let mut module: Vec<String> = inside.trim_end_matches(".rs").split('/').map(String::from).collect();

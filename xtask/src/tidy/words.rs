@@ -1,12 +1,12 @@
-//! Rule `words`: no unfinished code, no disabled test, and no path of one machine is merged.
-//! Invariant: the rule reads text, including strings and comments, in Rust and in other files of `src`.
+//! Rule `words`: the source has no unfinished code, no disabled test, and no path that exists on one machine only.
+//! Invariant: the rule searches the whole text, including strings and comments, of Rust files and other files below `src`.
 
 use super::Finding;
 use crate::source::Tree;
 
 const RULE: &str = "words";
 
-/// Refused in crates.
+/// The words that no crate may contain, each with the correction. xtask may contain them.
 const UNFINISHED: &[(&str, &str)] = &[
     ("TODO", "do it, or note it where work is planned"),
     ("FIXME", "fix it, or note it where work is planned"),
@@ -15,7 +15,7 @@ const UNFINISHED: &[(&str, &str)] = &[
     ("#[ignore", "make the test run, or remove it"),
 ];
 
-/// These are refused in xtask too, so this file puts them together from parts.
+/// The path prefixes that no file may contain. They are composed from parts here, because xtask must not contain them either.
 const HOMES: &[&str] = &[concat!("/", "root/"), concat!("/", "home/")];
 
 pub fn check(tree: &Tree) -> Vec<Finding> {
@@ -34,7 +34,7 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Returns whether the line has the word by itself: `TODOS` and `example.org/home/` do not count.
+/// Returns whether the line contains `word` as a whole word. `TODOS` and `example.org/home/` do not count.
 fn has(line: &str, word: &str) -> bool {
     let part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '-' | '}');
     line.match_indices(word).any(|(at, _)| {

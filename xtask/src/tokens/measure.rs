@@ -1,16 +1,16 @@
 //! Counts the language contract, the table of each catalog in both styles, the tools, and typical answers.
-//! Invariant: a table is counted without its contract, and an answer in the form in which a host passes it to the model.
+//! Invariant: a table is counted without its contract. An answer is counted in the form in which a host passes it to the model.
 
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-/// The count of one text.
+/// A text that a model reads, with the number of its tokens.
 pub struct CountedText {
     pub name: String,
     pub tokens: usize,
-    /// The limit of the design, which holds for any budget.
+    /// The largest number of tokens that the design allows, whatever the budget is.
     pub limit: Option<usize>,
     /// The number of capabilities that the text teaches. `None` for a text that is not a table.
     pub capabilities: Option<usize>,
@@ -83,7 +83,7 @@ fn tools(root: &Path) -> Result<Vec<CountedText>> {
     let offered: Vec<&str> = offered.output.lines().collect();
     for case in cases.iter().filter(|case| !is_list(case)) {
         let tool: Value = serde_json::from_str(&case.output).with_context(|| format!("tools.case: {}", case.name))?;
-        // A host passes neither the title nor the hints to the model.
+        // The title and the hints are left out, because a host does not pass them to the model.
         let passed = serde_json::json!({
             "name": tool["name"], "description": tool["description"], "inputSchema": tool["inputSchema"]
         });
@@ -120,7 +120,7 @@ fn answers(root: &Path) -> Result<Vec<CountedText>> {
     let mut out = Vec::new();
     for case in read_cases(&root.join("tests/context/find_and_call.case"))? {
         let counted = CountedText::new(format!("answers {}", case.name), before_rows(&case)?);
-        // The design limits the default form of the answer only.
+        // Only the default form of the answer has a limit of the design.
         out.push(if case.name.ends_with("by name") { counted.at_most(800) } else { counted });
     }
     let conversation = read_cases(&root.join("tests/context/demo.case"))?;
@@ -133,7 +133,7 @@ fn answers(root: &Path) -> Result<Vec<CountedText>> {
     Ok(out)
 }
 
-/// Returns the answers of a conversation up to the rows of its last result.
+/// Returns the text of a conversation before the rows of its last result.
 fn before_rows(case: &Case) -> Result<&str> {
     let header = case.output.rfind("\n## ").with_context(|| format!("`{}` ends in no result", case.name))?;
     let after = case.output[header + 1..].find('\n').map_or(case.output.len(), |end| header + 1 + end);

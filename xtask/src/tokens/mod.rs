@@ -1,6 +1,6 @@
 //! `cargo xtask tokens`: counts the o200k tokens of every text that a model reads, and compares them with a budget.
-//! Invariant: only golden files are read, which other tests compare with the code. A count may grow only with a line in the budget
-//! that says why.
+//! Invariant: the texts are read from golden files, which other tests compare with the code. A count may exceed its budget only after the
+//! budget file was changed.
 
 mod measure;
 
@@ -13,7 +13,7 @@ const BUDGET: &str = "tests/tokens.txt";
 
 pub struct Report {
     pub findings: Vec<String>,
-    /// One line for each text.
+    /// The lines to print, one for each text.
     pub lines: Vec<String>,
     pub summary: String,
 }
@@ -46,7 +46,7 @@ pub fn run(root: &Path) -> Result<Report> {
     Ok(Report { findings, lines, summary })
 }
 
-/// Counts the tokens of standard input.
+/// Counts the tokens of the text in standard input.
 pub fn count_input() -> Result<usize> {
     let text = std::io::read_to_string(std::io::stdin()).context("standard input is not text")?;
     Ok(measure::count(&text))
@@ -70,12 +70,12 @@ fn compare(text: &measure::CountedText, allowed: Option<usize>) -> Vec<String> {
     findings
 }
 
-/// The budget file. Its lines have the form `name count  # why it is so large`.
+/// The budgets by the names of the texts. A line of the budget file has the form `name count  # why it is so large`.
 #[derive(Debug, Default)]
 struct Budget(BTreeMap<String, usize>);
 
 impl Budget {
-    /// Parses the file. A name that occurs twice, or a count that is not a number, is an error.
+    /// Parses the budget file. A name that occurs twice, or a count that is not a number, is an error.
     fn parse(text: &str) -> Result<Self> {
         let mut budget = BTreeMap::new();
         for (index, line) in text.lines().enumerate() {

@@ -1,5 +1,5 @@
-//! The command lines of `tokamak token` and `tokamak secret`.
-//! Invariant: neither a key nor the value of a secret is an argument, because other users of the machine can read those.
+//! The arguments and subcommands of `tokamak token` and `tokamak secret`.
+//! Invariant: no argument is an API key or the value of a secret, because other users of the machine can read the arguments of a process.
 
 use std::path::PathBuf;
 
@@ -17,34 +17,34 @@ pub struct TokenArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum TokenAction {
-    /// Make an API key and print it once; only its digest is stored
+    /// Make an API key and print it; the key cannot be printed again, because only its digest is stored
     New {
-        /// The tenant that the key belongs to: a table [tenants.NAME] of the settings, or `local`
+        /// The tenant that the key belongs to: the NAME of a table [tenants.NAME] of the settings, or `local`
         #[arg(long, value_name = "NAME")]
         tenant: String,
-        /// The person or program within the tenant that uses the key
+        /// The person or program of the tenant that uses the key; the default is `default`
         #[arg(long, value_name = "NAME")]
         principal: Option<String>,
-        /// Store nothing; print the line for `keys` in the settings that makes the key valid
+        /// Print the entry to add to `keys` in the settings, and do not store the digest of the key
         #[arg(long)]
         print: bool,
     },
-    /// List all keys by their ids
+    /// List all API keys by their ids; the keys themselves are not stored
     List {
         /// List only the keys of this tenant
         #[arg(long, value_name = "NAME")]
         tenant: Option<String>,
     },
-    /// Make a key invalid from the next request on
+    /// Revoke an API key: the server refuses the next request that uses it
     Revoke {
-        /// The id of the key or its beginning, as `tokamak token list` prints it
+        /// The id of the key as `tokamak token list` prints it, or the first characters of the id
         id: String,
     },
 }
 
 #[derive(Debug, Args)]
 pub struct SecretArgs {
-    /// The data folder
+    /// The data folder, which contains the file of encrypted secrets
     #[arg(long, global = true, value_name = "DIR", env = "TOKAMAK_DATA")]
     pub data: Option<PathBuf>,
     #[command(subcommand)]
@@ -53,17 +53,17 @@ pub struct SecretArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum SecretAction {
-    /// Store a secret, or replace it; its value is read from standard input
+    /// Store or replace a secret; the value is read from standard input
     Set {
         /// The name that catalogs use for the secret
         name: String,
-        // Accepted only to be refused without being repeated. clap would print an unknown argument, and so the value.
+        // The command line accepts a value only to refuse it: clap would print an unexpected argument, and so reveal the secret.
         #[arg(hide = true)]
         value: Option<std::ffi::OsString>,
     },
-    /// Print the names of the secrets
+    /// Print the names of the encrypted secrets
     List,
-    /// Remove a secret
+    /// Remove a secret from the encrypted store
     Remove {
         /// The name that catalogs use for the secret
         name: String,

@@ -1,5 +1,5 @@
-//! The command line of `tokamak`: all commands, and the arguments of those that have no file of their own here.
-//! Invariant: every command and flag says what it does; `--help` is enough to start.
+//! The command line of `tokamak`: the list of all commands, and the arguments of the commands that have no file in this folder.
+//! Invariant: every command and every flag has a help text.
 
 mod catalog;
 mod credentials;
@@ -24,7 +24,7 @@ pub use shared::{CatalogFolders, DataFolderArgs, ServiceArgs, Settings, StorageA
 #[command(
     name = "tokamak",
     version,
-    about = "Holds an AI agent's working session: teaches a model the part of an API its task needs, then plans and runs small typed programs over it.",
+    about = "Runs the working sessions of AI agents: it teaches a model the part of an API that a task needs, and plans and runs small typed programs that call this API.",
     after_help = "Try it:\n  tokamak demo                 a guided tour, nothing to set up\n  tokamak serve                MCP at http://127.0.0.1:3000/mcp\n  tokamak mcp-config claude    how to connect a host\n  tokamak catalog check FILE   find mistakes in a catalog\n  tokamak doctor               check this machine and the settings"
 )]
 pub struct Cli {
@@ -45,57 +45,57 @@ pub enum Command {
         after_help = "Examples:\n  tokamak serve\n  tokamak serve --port 4000 --data ./data\n  tokamak serve --stdio"
     )]
     Serve(ServeArgs),
-    /// Walk through a session on the built-in demo API, showing each call and its answer
+    /// Run an example session on the built-in demo API, and print each call with its answer
     Demo,
-    /// Check that this machine and these settings can serve
+    /// Check whether a server can run on this machine with these settings
     Doctor(Settings),
-    /// Print the command or the settings that connect a host (Claude Code, Cursor, VS Code, Codex)
+    /// Print the command or the settings that connect an MCP host (Claude Code, Cursor, VS Code, Codex) to this server
     McpConfig(McpConfigArgs),
-    /// Set, list and remove the secrets that catalogs name; they are in an encrypted file of the data folder
+    /// Set, list and remove the secrets that catalogs name; the secrets are stored in an encrypted file of the data folder
     #[command(
         after_help = "The encryption key is the value of TOKAMAK_SECRETS_KEY, or the content of the file that `secrets_key_file` names in the settings.\n\nExamples:\n  tokamak secret set TRACKER_TOKEN              asks for the value without showing it\n  tokamak secret set TRACKER_TOKEN < token.txt\n  tokamak secret list\n  tokamak secret remove TRACKER_TOKEN"
     )]
     Secret(SecretArgs),
-    /// Make, list and revoke the API keys of callers
+    /// Make, list and revoke the API keys with which clients call this server
     #[command(
         after_help = "Tenants are the tables [tenants.NAME] of the settings.\n\nExamples:\n  tokamak token new --tenant acme --principal alice\n  tokamak token list\n  tokamak token revoke 1f0c9a2b"
     )]
     Token(TokenArgs),
-    /// List, check, show, test and import catalogs: the files that describe an API
+    /// List, check, show, test and import catalogs; a catalog is a file that describes one API
     #[command(
         subcommand,
         after_help = "Examples:\n  tokamak catalog list\n  tokamak catalog check tracker.yaml\n  tokamak catalog show demo --graph svg -o demo.svg\n  tokamak catalog test demo"
     )]
     Catalog(CatalogCommand),
-    /// Find the entities that a goal needs, as the tool `discover_capabilities` answers
+    /// Find the entities that a goal needs, and print the answer of the tool `discover_capabilities`
     #[command(
         after_help = "Examples:\n  tokamak discover \"who is assigned to the open bugs on GitHub\"\n  tokamak discover --api stripe \"give a buyer the money back\" --json"
     )]
     Discover(DiscoverArgs),
-    /// Run JavaScript or TypeScript files one after the other on one heap, which is stored
+    /// Run JavaScript or TypeScript files one after the other on one heap, and store the heap
     #[command(
         after_help = "Examples:\n  tokamak js setup.js step.ts\n  tokamak js --cold a.js b.js      loads the heap from storage before each\n  tokamak js --session agent step.js\n  echo '1 + 1' | tokamak js -"
     )]
     Js(JsArgs),
-    /// List runs of JavaScript, show one, print its output, cancel it
+    /// List runs of JavaScript, show or cancel a run, and print the console output of a run
     #[command(after_help = "Examples:\n  tokamak execution list\n  tokamak execution output ID --line-offset 100")]
     Execution(ExecutionArgs),
-    /// List, compare, export, import, pin and tag the heaps of runs of JavaScript
+    /// List, compare, export, import, pin and tag heaps: the stored memory images of JavaScript runs
     #[command(
         after_help = "Examples:\n  tokamak heap list\n  tokamak heap diff KEY KEY\n  tokamak heap export KEY -o heap.bin\n  tokamak heap tag KEY env=live\n  tokamak heap find env=live"
     )]
     Heap(HeapArgs),
-    /// Open the session of an intent, or teach it more entities, and print its table
+    /// Open the session of an intent, or teach more entities to it, and print the table that a model reads
     #[command(
         after_help = "Examples:\n  tokamak context \"triage the open tickets\" --seed demo:Ticket --seed demo:Project\n  tokamak context \"triage the open tickets\" --seed demo:Ticket:* --replay"
     )]
     Context(ContextArgs),
-    /// Print the plan of a program; no API is called
+    /// Print the plan of a program without a call to an API
     #[command(
         after_help = "The session is a slot (s0), an id, or the intent it was opened with.\n\nExamples:\n  tokamak plan 'Ticket{project=\"OPS\"}.limit(5)[title]'\n  tokamak plan --session s1 --file program.plasm\n  echo 'Project[key]' | tokamak plan"
     )]
     Plan(PlanArgs),
-    /// Run a program and print its rows
+    /// Run a program and print the rows that it returns
     #[command(
         after_help = "The session is a slot (s0), an id, or the intent it was opened with. The plan of a program that changes something is printed first; `--commit pc0` runs that plan.\n\nExamples:\n  tokamak run 'Ticket{project=\"OPS\"}.limit(5)[title]'\n  tokamak run --commit pc0\n  tokamak run 'wait(s0_o1)'\n  tokamak run --json --file program.plasm"
     )]
@@ -110,10 +110,10 @@ pub enum Command {
         after_help = "Examples:\n  tokamak artifact plasm://session/s0/r/1\n  tokamak artifact plasm://session/s0/r/1#busy --json\n  tokamak artifact plasm://session/s0/r/1 --pin"
     )]
     Artifact(ArtifactArgs),
-    /// Remove expired sessions, results and runs, and blobs that are no longer referenced
+    /// Remove expired sessions, results and runs, and blobs that nothing refers to
     #[command(after_help = "Examples:\n  tokamak gc --dry-run\n  tokamak gc")]
     Gc(GcArgs),
-    /// Print the stages of a program on its way to a plan: tokens, tree, types, plan
+    /// Print the output of one stage of the compiler for a program: tokens, syntax tree, types or plan
     #[command(
         after_help = "Examples:\n  echo 'Ticket{state=open}.limit(5)[title]' | tokamak debug plan\n  tokamak debug types program.plasm\n  tokamak debug plan --stages program.plasm"
     )]
@@ -126,12 +126,12 @@ pub enum Command {
     /// Explain an error code: its meaning, an example, and the correction
     #[command(after_help = "Examples:\n  tokamak explain E0204\n  tokamak explain 204")]
     Explain {
-        /// The code, as a message shows it
+        /// The error code as a message prints it, such as E0204
         code: String,
     },
-    /// Print shell completions
+    /// Print a script that completes `tokamak` commands in a shell
     Completions {
-        /// The shell
+        /// The shell that runs the script
         shell: clap_complete::Shell,
     },
 }
@@ -140,39 +140,39 @@ pub enum Command {
 pub struct ServeArgs {
     #[command(flatten)]
     pub settings: Settings,
-    /// Offer an API from its OpenAPI specification, a file or a URL, without a catalog file; may be given several times
+    /// Offer an API without a catalog file, from the file or the URL of its OpenAPI specification; may be given several times
     #[arg(long, value_name = "FILE|URL")]
     pub openapi: Vec<String>,
     /// Speak MCP on standard input and output instead of HTTP
     #[arg(long)]
     pub stdio: bool,
-    /// Print how to connect each host once the server is ready
+    /// Print how to connect each MCP host, as soon as the server is ready
     #[arg(long)]
     pub connect_help: bool,
-    /// The set of tools to offer
+    /// The set of MCP tools to offer; the default is `tools` of the settings
     #[arg(long, value_name = "SET")]
     pub tools: Option<ToolSetArg>,
-    /// With --stdio: the name of the client's session, which X-MCP-Session-Id gives over HTTP
+    /// With --stdio: the name of the client's session; an HTTP client sends this name in the header X-MCP-Session-Id
     #[arg(long, value_name = "NAME")]
     pub session_id: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ToolSetArg {
-    /// The tools that programs need
+    /// The tools that open sessions, run programs and run JavaScript
     Core,
-    /// All tools
+    /// All tools, including those that manage heaps and the history of sessions
     All,
 }
 
 #[derive(Debug, Args)]
 pub struct McpConfigArgs {
-    /// The host to connect
+    /// The MCP host to connect
     pub host: McpHost,
-    /// The URL of the server
+    /// The URL of the MCP endpoint of a running server
     #[arg(long, default_value = "http://127.0.0.1:3000/mcp")]
     pub url: String,
-    /// Let the host start `tokamak serve --stdio`, instead of connecting to a running server
+    /// Print settings with which the host starts `tokamak serve --stdio` instead of connecting to a running server
     #[arg(long)]
     pub stdio: bool,
 }
@@ -190,13 +190,13 @@ pub enum McpHost {
 pub struct DiscoverArgs {
     /// The goal, in one sentence
     pub intent: String,
-    /// Search only this API, by its id or an alias; may be given several times
+    /// Search only in the API with this id or alias; may be given several times
     #[arg(long, value_name = "ID")]
     pub api: Vec<String>,
-    /// Print at most N rows (8 by default, at most 32)
+    /// Print at most N entities; the default is 8, the maximum 32
     #[arg(long, value_name = "N")]
     pub limit: Option<usize>,
-    /// Search only what this tenant of the settings may use
+    /// Search only the capabilities that this tenant may use; NAME is that of a table [tenants.NAME] of the settings
     #[arg(long, value_name = "NAME")]
     pub tenant: Option<String>,
     #[command(flatten)]
@@ -205,35 +205,35 @@ pub struct DiscoverArgs {
 
 #[derive(Debug, Args)]
 pub struct DebugArgs {
-    /// The stage to print
+    /// The stage whose output is printed
     pub stage: DebugStage,
-    /// The file of the program; by default, or if it is `-`, standard input is read
+    /// The file of the program; without a file, or with `-`, the program is read from standard input
     pub file: Option<PathBuf>,
-    /// Also load every catalog (*.yaml, *.yml) in this folder; may be given several times
+    /// Load every catalog (*.yaml, *.yml) of this folder in addition to the demo catalog; may be given several times
     #[arg(long, value_name = "DIR")]
     pub catalogs: Vec<PathBuf>,
-    /// Also print the stages before this one
+    /// Print the output of the earlier stages too
     #[arg(long)]
     pub stages: bool,
 }
 
 #[derive(Debug, Args)]
 pub struct FmtArgs {
-    /// The file of the program, which is rewritten; by default, or if it is `-`, standard input is formatted to standard output
+    /// The file of the program to rewrite; without a file, or with `-`, the program is read from standard input and printed formatted
     pub file: Option<PathBuf>,
-    /// Change nothing; fail if the program is not formatted
+    /// Do not rewrite the file; fail if the program is not formatted
     #[arg(long)]
     pub check: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum DebugStage {
-    /// The tokens that the lexer makes of the text
+    /// The tokens of the program, as the lexer returns them
     Tokens,
-    /// The syntax tree that the parser makes of the tokens
+    /// The syntax tree of the program, as the parser returns it
     Tree,
-    /// The types that the checker finds for the tree
+    /// The program with the type of each expression, as the checker returns it
     Types,
-    /// The plan of the checked program
+    /// The plan of the program and its digest
     Plan,
 }

@@ -1,5 +1,5 @@
-//! The catalogs of a configuration: the shipped ones and those of the folders, which are watched while the server runs.
-//! Invariant: this module only reads files and logs the changes; `catalog::CatalogSet` decides which catalogs are offered.
+//! The catalogs of a configuration: the shipped catalogs, and the catalog files of folders that are watched while the server runs.
+//! Invariant: this module only reads files and logs the changes. `catalog::CatalogSet` decides which catalogs are offered.
 
 mod scan;
 mod settle;
@@ -18,28 +18,28 @@ use crate::config::Config;
 use crate::failure::Failure;
 use crate::shipped;
 
-/// The catalogs at the start of a process.
+/// The catalogs that a process loads at its start.
 pub struct Catalogs {
     folders: Vec<PathBuf>,
     catalog_set: CatalogSet,
-    /// The differences to a process without folders: replaced catalogs, and files that cannot be offered.
+    /// The report of the first load: the shipped catalogs that a file replaced, and the files that cannot be offered.
     report: ReloadReport,
 }
 
 impl Catalogs {
-    /// Loads all catalogs. A folder that does not exist is a mistake in the settings and an error; a file that cannot be used is a
-    /// problem in the report, because one mistake in one file must not take the other APIs away.
+    /// Loads all catalogs. A folder that does not exist is an error, because the settings name it. A file with a mistake is only a
+    /// problem in the report, because the server must still offer the other APIs.
     pub fn load(config: &Config) -> Result<Self, Failure> {
-        let mut shipped = shipped::all(config.demo)?;
+        let mut shipped = shipped::all_catalogs(config.demo)?;
         shipped.retain(|own| !config.imported.iter().any(|imported| imported.id == own.id));
         shipped.extend(config.imported.iter().cloned());
         check_folders(&config.catalogs)?;
-        let (catalog_set, report) = CatalogSet::new(shipped).reload(&scan::folders(&config.catalogs));
+        let (catalog_set, report) = CatalogSet::new(shipped).reload(&scan::scan_folders(&config.catalogs));
         let catalogs = Self { folders: config.catalogs.clone(), catalog_set, report };
         if config.strict_catalogs { catalogs.without_problems() } else { Ok(catalogs) }
     }
 
-    /// Returns the catalogs, or an error if a file cannot be offered.
+    /// Returns these catalogs, or an error if the report has a file that cannot be offered.
     fn without_problems(self) -> Result<Self, Failure> {
         match self.problems() {
             [] => Ok(self),
@@ -51,7 +51,7 @@ impl Catalogs {
         self.catalog_set.registry().clone()
     }
 
-    /// Returns the offered catalogs in the order of their ids, each with its file. A shipped catalog has no file.
+    /// Returns the offered catalogs in the order of their ids, each with the path of its file. A shipped catalog has no file.
     pub fn offered(&self) -> Vec<(Arc<Catalog>, Option<String>)> {
         let mut offered: Vec<(Arc<Catalog>, Option<String>)> =
             self.catalog_set.offered().map(|(catalog, file)| (catalog.clone(), file.map(str::to_owned))).collect();
@@ -63,12 +63,12 @@ impl Catalogs {
         self.catalog_set.registry().problems()
     }
 
-    /// Returns the shipped catalogs that a file replaces.
+    /// Returns the changes by which a file of a folder replaced a shipped catalog.
     pub fn replaced(&self) -> impl Iterator<Item = &CatalogChange> {
         self.report.changes.iter().filter(|change| matches!(change, CatalogChange::InsteadOfShipped { .. }))
     }
 
-    /// Logs the report of the start, watches the folders, and offers each later registry through `service`.
+    /// Logs the report of the first load, watches the folders, and offers each later registry through `service`.
     pub fn watch(self, service: Arc<Service>, stop: CancellationToken) {
         let Self { folders, catalog_set, report } = self;
         log_report(&report, Occasion::Start);
@@ -78,10 +78,10 @@ impl Catalogs {
     }
 }
 
-/// Loads every catalog of these folders. A file that cannot be used is an error.
+/// Loads every catalog of these folders. A catalog file with a mistake is an error.
 pub fn load_folders(folders: &[PathBuf]) -> Result<Vec<Arc<Catalog>>, Failure> {
     check_folders(folders)?;
-    let (catalog_set, report) = CatalogSet::default().reload(&scan::folders(folders));
+    let (catalog_set, report) = CatalogSet::default().reload(&scan::scan_folders(folders));
     let loaded = Catalogs { folders: Vec::new(), catalog_set, report }.without_problems()?;
     Ok(loaded.registry().iter().cloned().collect())
 }
@@ -97,15 +97,16 @@ fn check_folders(folders: &[PathBuf]) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The load that a report is about.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Occasion {
-    /// The first load. Every catalog is new then, so additions are not logged.
+    /// The first load of a process. Every catalog is an addition in its report, so additions are not logged.
     Start,
-    /// A change in the folders of a running server.
+    /// A later load, after a change in the folders.
     Reload,
 }
 
-/// Logs the changes of a report, and each mistake with its place and correction.
+/// Logs the changes of a report, and each mistake with its file, line and correction.
 fn log_report(report: &ReloadReport, occasion: Occasion) {
     for change in &report.changes {
         if occasion == Occasion::Reload || matches!(change, CatalogChange::InsteadOfShipped { .. }) {
@@ -119,6 +120,6 @@ fn log_report(report: &ReloadReport, occasion: Occasion) {
         }
     }
     for place in &report.repaired {
-        tracing::info!(target: "tokamak::catalogs", "{place} is valid again");
+        tracing::info!(target: "tokamak::catalogs", "the catalog file {place} has no mistakes any more");
     }
 }

@@ -1,5 +1,5 @@
-//! Reads the catalog files of folders.
-//! Invariant: a scan always ends: only regular files are read, and the size of each file and of all files is limited.
+//! Reads the names and texts of the catalog files in folders.
+//! Invariant: a scan always ends, because only regular files are read, and the size of each file and of each folder is limited.
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read};
@@ -9,20 +9,24 @@ use std::path::{Path, PathBuf};
 use catalog::{FileError, FileScan, FolderError, FolderScan};
 
 const MIB: u64 = 1024 * 1024;
-/// The largest file. The largest catalogs of real APIs have a tenth of this.
+/// The largest catalog file that is read. The largest catalogs of real APIs have a tenth of this size.
 const MAX_FILE_BYTES: u64 = 4 * MIB;
-/// The largest folder. A scan holds all files of a folder in memory.
+/// The largest sum of the file sizes in one folder. A scan has the texts of all files of a folder in memory.
 const MAX_FOLDER_BYTES: u64 = 256 * MIB;
+/// The largest number of catalog files in one folder.
 const MAX_FILES: usize = 2_000;
 
 /// Reads all catalog files of the folders.
-pub fn folders(folders: &[PathBuf]) -> Vec<FolderScan> {
-    folders.iter().map(|folder| FolderScan { folder: folder.display().to_string(), files: files(folder) }).collect()
+pub fn scan_folders(folders: &[PathBuf]) -> Vec<FolderScan> {
+    folders
+        .iter()
+        .map(|folder| FolderScan { folder: folder.display().to_string(), files: scan_files(folder) })
+        .collect()
 }
 
-/// Returns the sorted names of the catalog files in a folder: `*.yaml` and `*.yml`. Names that begin with a dot belong to editors or
-/// to Kubernetes, and are left out.
-pub fn names(folder: &Path) -> Result<Vec<PathBuf>, FolderError> {
+/// Returns the sorted names of the catalog files in a folder: `*.yaml` and `*.yml`. Names that begin with a dot are left out, because
+/// editors and Kubernetes use such names for their own files.
+pub fn catalog_file_names(folder: &Path) -> Result<Vec<PathBuf>, FolderError> {
     let unlisted = |cause: std::io::Error| match cause.kind() {
         ErrorKind::NotFound => FolderError::Missing,
         kind => FolderError::Unreadable(kind.to_string()),
@@ -43,15 +47,15 @@ pub fn names(folder: &Path) -> Result<Vec<PathBuf>, FolderError> {
     Ok(names)
 }
 
-fn files(folder: &Path) -> Result<Vec<FileScan>, FolderError> {
+fn scan_files(folder: &Path) -> Result<Vec<FileScan>, FolderError> {
     let mut bytes = 0;
     let mut files = Vec::new();
-    for name in names(folder)? {
+    for name in catalog_file_names(folder)? {
         let (shown, text) = match printable_name(&name) {
-            Some(plain) => (plain, read(&folder.join(&name))),
+            Some(plain) => (plain, read_target(&folder.join(&name))),
             None => (quoted_name(&name), Some(Err(FileError::Name))),
         };
-        // A file that was removed since the folder was listed is left out.
+        // `None` means that the file was removed after the folder was listed.
         let Some(text) = text else { continue };
         bytes += text.as_ref().map_or(0, String::len) as u64;
         if bytes > MAX_FOLDER_BYTES {
@@ -62,33 +66,34 @@ fn files(folder: &Path) -> Result<Vec<FileScan>, FolderError> {
     Ok(files)
 }
 
-/// Returns a name that can be printed as it is. A name with control characters could break the line of a log, or look like another.
+/// Returns the name as text if it can be printed unchanged. A name with control characters could break a log line, or look like
+/// another name, so for such a name the result is `None`.
 fn printable_name(name: &Path) -> Option<String> {
     let text = name.to_str()?;
     (text.escape_debug().to_string().replace("\\'", "'") == text).then(|| text.to_owned())
 }
 
-/// Returns the escaped name in quotes. A printable name contains no quote, so the two cannot be mistaken for each other.
+/// Returns the escaped name in quotes. A printable name contains no quote, so an escaped name cannot be mistaken for a printable one.
 fn quoted_name(name: &Path) -> String {
     format!("\"{}\"", name.to_string_lossy().escape_debug())
 }
 
-/// Reads the text of a file or of the target of a link. `None` if the name does not exist.
-fn read(path: &Path) -> Option<Result<String, FileError>> {
+/// Reads the text of a file, or of the target of a symbolic link. Returns `None` if the file does not exist.
+fn read_target(path: &Path) -> Option<Result<String, FileError>> {
     match std::fs::metadata(path) {
         Err(cause) if cause.kind() == ErrorKind::NotFound => {
             let leads_nowhere = std::fs::symlink_metadata(path).is_ok();
             leads_nowhere.then(|| Err(FileError::Unreadable("a link that leads nowhere".to_owned())))
         }
         Err(cause) => Some(Err(FileError::Unreadable(cause.kind().to_string()))),
-        // Checked before the file is opened, because opening a device may have effects.
+        // The kind is checked before the file is opened, because opening a device may have effects.
         Ok(metadata) if !metadata.is_file() => Some(Err(FileError::NotAFile)),
-        Ok(_) => Some(text(path)),
+        Ok(_) => Some(read_regular_file(path)),
     }
 }
 
-/// Opens a file and reads its text.
-fn text(path: &Path) -> Result<String, FileError> {
+/// Opens a regular file and reads its text.
+fn read_regular_file(path: &Path) -> Result<String, FileError> {
     let unreadable = |cause: std::io::Error| FileError::Unreadable(cause.kind().to_string());
     // `O_NONBLOCK`, because the file may have been replaced by a pipe since it was checked, and opening a pipe would wait for a writer.
     let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
@@ -117,7 +122,7 @@ mod tests {
     use super::*;
 
     fn scan(folder: &Path) -> Vec<(String, Result<String, FileError>)> {
-        let files = folders(&[folder.to_owned()]).remove(0).files.unwrap();
+        let files = scan_folders(&[folder.to_owned()]).remove(0).files.unwrap();
         let name = |file: &str| file.rsplit('/').next().unwrap().to_owned();
         files.into_iter().map(|file| (name(&file.file), file.text)).collect()
     }
@@ -150,8 +155,8 @@ mod tests {
                 if matches!(&*name, "dangling.yaml" | "loop.yaml") { "cannot be read" } else { "not a file" };
             assert!(text.unwrap_err().to_string().starts_with(expected), "{name}");
         }
-        // The second check, after opening, refuses a pipe too, and does not wait.
-        assert_eq!(text(&at("pipe.yaml")), Err(FileError::NotAFile));
+        // `read_regular_file` opens the pipe without waiting for a writer, and refuses it by the second check.
+        assert_eq!(read_regular_file(&at("pipe.yaml")), Err(FileError::NotAFile));
     }
 
     #[test]
@@ -189,8 +194,11 @@ mod tests {
         for n in 0..=MAX_FILES {
             fs::write(folder.path().join(format!("{n}.yaml")), "").unwrap();
         }
-        assert_eq!(folders(&[folder.path().to_owned()])[0].files, Err(FolderError::TooManyFiles { most: MAX_FILES }));
+        assert_eq!(
+            scan_folders(&[folder.path().to_owned()])[0].files,
+            Err(FolderError::TooManyFiles { most: MAX_FILES })
+        );
         let missing = folder.path().join("missing");
-        assert_eq!(folders(&[missing])[0].files, Err(FolderError::Missing));
+        assert_eq!(scan_folders(&[missing])[0].files, Err(FolderError::Missing));
     }
 }

@@ -1,15 +1,17 @@
-//! Scans folders until two scans in a row agree, because an editor or a copy may be in the middle of writing a file.
-//! Invariant: this always ends. A file that still changes then is reported as changing, so that its last valid version stays offered.
+//! Scans folders until two scans in a row agree, because an editor may be in the middle of writing a file.
+//! Invariant: the number of scans is limited. A file that still changes at the limit is reported as changing, so that its last valid
+//! version stays offered.
 
 use std::collections::BTreeMap;
 
 use catalog::{FileError, FileScan, FolderScan};
 
-/// The number of scans that may differ from the one before. A file that changes for longer, such as a log, must not delay the others.
+/// The number of scans in a row that may differ from the previous scan. After that the result is used, because a file that changes all
+/// the time, such as a log file, must not delay the other files.
 const MAX_ROUNDS: usize = 10;
 
-/// Calls `scan` until two results in a row agree, with a `pause` between them, and returns that result.
-pub fn settled(mut scan: impl FnMut() -> Vec<FolderScan>, mut pause: impl FnMut()) -> Vec<FolderScan> {
+/// Calls `scan` until two results in a row agree, and returns that result. `pause` is called between two scans.
+pub fn scan_until_settled(mut scan: impl FnMut() -> Vec<FolderScan>, mut pause: impl FnMut()) -> Vec<FolderScan> {
     let mut last = scan();
     for round in 1.. {
         pause();
@@ -25,7 +27,7 @@ pub fn settled(mut scan: impl FnMut() -> Vec<FolderScan>, mut pause: impl FnMut(
     last
 }
 
-/// Marks the files that differ between two scans as changing.
+/// Returns the scan `next` with an error `Changing` in place of each text that differs from the scan `last`.
 fn mark_changing(last: &[FolderScan], next: Vec<FolderScan>) -> Vec<FolderScan> {
     let files = last.iter().flat_map(|folder| folder.files.iter().flatten());
     let before: BTreeMap<&String, &FileScan> = files.map(|file| (&file.file, file)).collect();
@@ -58,14 +60,14 @@ mod tests {
             folder_with(&[("a", "half")]),
         ]
         .into_iter();
-        let settled = settled(|| scans.next().unwrap_or_default(), || {});
+        let settled = scan_until_settled(|| scans.next().unwrap_or_default(), || {});
         assert_eq!((settled, scans.len()), (folder_with(&[("a", "half")]), 0));
     }
 
     #[test]
     fn a_file_that_keeps_changing_does_not_delay_the_others() {
         let mut scans = 0;
-        let settled = settled(
+        let settled = scan_until_settled(
             || {
                 scans += 1;
                 folder_with(&[("a", "unchanged"), ("log", &scans.to_string())])

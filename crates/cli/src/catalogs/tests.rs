@@ -1,6 +1,6 @@
-//! Tests of the watch on real folders: every way in which a file can change, with the system's file watch and by polling alone.
+//! Tests of the catalog watch on real folders: every way in which a file can change, with and without the system's file watch.
 
-// why: a failed expectation is the test's own failure.
+// why: in a test, a panic is the way to fail.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::fs;
@@ -18,7 +18,7 @@ use super::watch;
 /// A change is offered within about a second, but the machine that runs this test may be busy.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A folder with a running watch.
+/// A temporary catalog folder with a running watch.
 struct WatchedFolder {
     folder: PathBuf,
     /// The registries that the watch has offered so far.
@@ -57,7 +57,7 @@ impl WatchedFolder {
         self.folder.join(name)
     }
 
-    /// Returns the catalogs that are offered now, such as `one@2, two@1`, and the number of problems.
+    /// Returns the offered catalogs with their versions, such as `one@2, two@1`, and the number of problems in the registry.
     fn offered(&self) -> (String, usize) {
         let offers = self.offers.lock().unwrap();
         let Some(last) = offers.last() else { return Default::default() };

@@ -1,6 +1,7 @@
-//! The thread that reloads catalogs when something changes in their folders.
-//! Invariant: the system's file watch only wakes the thread up. Each second it also compares fingerprints, because the file watch does
-//! not report changes in network folders, in the target of a link, or in a folder that was replaced. No failure here stops the server.
+//! The thread that reloads catalogs when a file changes in the catalog folders.
+//! Invariants: an event of the system's file watch only wakes the thread. Each second the thread also compares fingerprints (the metadata of
+//! folders and files), because the file watch does not report changes in network folders, in the target of a link, or in a folder that
+//! was replaced. A failure of this thread does not stop the server.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
@@ -15,17 +16,19 @@ use notify::event::{AccessKind, AccessMode};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio_util::sync::CancellationToken;
 
-use super::settle::settled;
+use super::settle::scan_until_settled;
 use super::{Occasion, log_report, scan};
 
-/// The interval between two comparisons of fingerprints.
+/// The shortest interval between two comparisons of fingerprints.
 const TICK: Duration = Duration::from_secs(1);
-/// The pause between two scans that must agree.
+/// The pause between two scans of the folders, of which the results must agree.
 const SCAN_PAUSE: Duration = Duration::from_millis(150);
-/// A reload waits until no event arrived for `QUIET`, but at most for `MAX_EVENTS` further events.
+/// A reload starts when no event has arrived for this time, because one change causes several events.
 const QUIET: Duration = Duration::from_millis(50);
+/// A reload starts after this many further events, even if more events arrive.
 const MAX_EVENTS: usize = 10;
-/// The interval is at least so many times as long as a comparison took, so that a slow folder costs a twentieth of the time at most.
+/// The interval between two comparisons is at least this many times the duration of the last comparison, so that comparing a slow folder
+/// takes at most a twentieth of the thread's time.
 const TICK_PER_COMPARISON: u32 = 20;
 
 /// Starts the thread. It passes each new registry to `offer` until `stop` is cancelled.
@@ -37,11 +40,12 @@ pub fn start(
 ) {
     let watching = move || run(folders, catalog_set, system_watcher, &stop, &offer);
     if let Err(cause) = std::thread::Builder::new().name("catalogs".to_owned()).spawn(watching) {
-        tracing::error!(%cause, "cannot watch the catalogs; restart the server after a change");
+        tracing::error!(%cause, "cannot start the thread that watches the catalog folders; restart the server after each change of a catalog");
     }
 }
 
-/// Watches until `stop` is cancelled. `make_watcher` makes the system's file watch, or none for a test of polling alone.
+/// Watches the folders until `stop` is cancelled. `make_watcher` makes the system's file watch, or returns `None` in a test in which only
+/// fingerprints are compared.
 pub fn run(
     folders: Vec<PathBuf>,
     catalog_set: CatalogSet,
@@ -49,7 +53,7 @@ pub fn run(
     stop: &CancellationToken,
     offer: &impl Fn(Arc<Registry>),
 ) {
-    // One place is enough, because one event that waits wakes the thread as well as many.
+    // The channel has room for one event, because one event is enough to wake the thread.
     let (wake, events) = sync_channel(1);
     let watcher = make_watcher(wake.clone());
     CatalogWatch { folders, catalog_set, fingerprint: Fingerprint::of(&[]), watcher, _wake: wake }
@@ -62,8 +66,9 @@ struct CatalogWatch {
     catalog_set: CatalogSet,
     /// The fingerprint of the folders before the last reload.
     fingerprint: Fingerprint,
+    /// The system's file watch. `None` if the system has none, so that only fingerprints are compared.
     watcher: Option<RecommendedWatcher>,
-    /// A sender that keeps the channel open if there is no watcher: waiting on a closed channel would return at once.
+    /// A sender that keeps the channel open even without a watcher, because waiting on a closed channel would return at once.
     _wake: SyncSender<()>,
 }
 
@@ -76,14 +81,14 @@ impl CatalogWatch {
                 wait_for_quiet(events);
             }
             let started = Instant::now();
-            // Taken before the scan, so that a change during the scan differs from it at the next tick.
+            // The fingerprint is taken before the scan. A change during the scan then makes the next fingerprint differ.
             let fingerprint = Fingerprint::of(&self.folders);
             tick = TICK.max(started.elapsed() * TICK_PER_COMPARISON);
             if woken || fingerprint != self.fingerprint {
-                // A panic on the content of one file must not end the watch. The offered catalogs stay.
+                // A panic while one file is read must not end the watch. The catalogs that are offered stay offered.
                 let reloaded = catch_unwind(AssertUnwindSafe(|| self.reload(fingerprint, offer)));
                 if reloaded.is_err() {
-                    tracing::error!(target: "tokamak::catalogs", "a reload hit a defect; the offered catalogs stay as they were");
+                    tracing::error!(target: "tokamak::catalogs", "the reload of the catalogs panicked; the server still offers the catalogs of the last reload");
                 }
             }
         }
@@ -94,7 +99,7 @@ impl CatalogWatch {
             self.watch_folders();
         }
         self.fingerprint = fingerprint;
-        let files = settled(|| scan::folders(&self.folders), || std::thread::sleep(SCAN_PAUSE));
+        let files = scan_until_settled(|| scan::scan_folders(&self.folders), || std::thread::sleep(SCAN_PAUSE));
         let (catalog_set, report) = self.catalog_set.reload(&files);
         if !report.is_empty() {
             offer(catalog_set.registry().clone());
@@ -103,36 +108,37 @@ impl CatalogWatch {
         self.catalog_set = catalog_set;
     }
 
-    /// Makes the system watch the folders that have these paths now.
+    /// Registers the folders at the system's file watch. A path must be registered again after its folder was replaced.
     fn watch_folders(&mut self) {
         let Some(watcher) = &mut self.watcher else { return };
         for folder in &self.folders {
-            // The watch of a folder that was replaced belongs to the old folder. It may have ended already, which is no problem.
+            // The registration of a path belongs to the folder that was there before. If it has ended already, `unwatch` fails,
+            // which has no consequence.
             let _ = watcher.unwatch(folder);
             if let Err(cause) = watcher.watch(folder, RecursiveMode::NonRecursive) {
                 let folder = folder.display();
-                tracing::warn!(%folder, %cause, "cannot watch this folder; it is compared each second instead");
+                tracing::warn!(%folder, %cause, "the system cannot watch this catalog folder; its files are compared each second instead");
             }
         }
     }
 }
 
-/// Makes the system's file watch. Each event puts a token into the channel.
+/// Makes the system's file watch. Each event that reports a change sends to the channel `wake`.
 fn system_watcher(wake: SyncSender<()>) -> Option<RecommendedWatcher> {
     let on_event = move |event: notify::Result<notify::Event>| {
         // An error may mean that events were lost, so it counts as a change.
         if event.map_or(true, |event| is_change(event.kind)) {
-            // If the channel is full, the thread wakes up anyway.
+            // If the channel is full, another event has woken the thread already.
             let _ = wake.try_send(());
         }
     };
     let watcher = notify::recommended_watcher(on_event);
     watcher
-        .inspect_err(|cause| tracing::warn!(%cause, "cannot watch folders; they are compared each second instead"))
+        .inspect_err(|cause| tracing::warn!(%cause, "the system cannot watch catalog folders; their files are compared each second instead"))
         .ok()
 }
 
-/// Returns whether an event reports a change. Reading does not count, or each scan would cause the next one.
+/// Returns whether an event reports a change of a file. Read access is no change, because otherwise each scan would cause the next scan.
 fn is_change(kind: EventKind) -> bool {
     match kind {
         EventKind::Access(access) => access == AccessKind::Close(AccessMode::Write),
@@ -140,7 +146,7 @@ fn is_change(kind: EventKind) -> bool {
     }
 }
 
-/// Waits until no event arrives for a moment, because most changes cause several events.
+/// Waits until no event has arrived for `QUIET`, or until `MAX_EVENTS` events have arrived.
 fn wait_for_quiet(events: &Receiver<()>) {
     for _ in 0..MAX_EVENTS {
         if events.recv_timeout(QUIET).is_err() {
@@ -149,15 +155,16 @@ fn wait_for_quiet(events: &Receiver<()>) {
     }
 }
 
-/// The metadata of folders and their catalog files, which changes with every change of a file, of the target of a link, or of a folder.
-/// It is cheap, because no file is read.
+/// The metadata of folders and their catalog files. It differs after every change of a file, of the target of a link, or of a folder.
+/// A comparison of fingerprints is cheap, because no file is read.
 #[derive(Debug, PartialEq, Eq)]
 struct Fingerprint(Vec<FolderFingerprint>);
 
 #[derive(Debug, PartialEq, Eq)]
 struct FolderFingerprint {
-    /// Device and inode of the folder. `None` if it does not exist.
+    /// The device and the inode of the folder. `None` if the folder does not exist.
     identity: Option<(u64, u64)>,
+    /// Each catalog file by its name. The metadata of a file is `None` if the file, or the target of the link, does not exist.
     files: Result<Vec<(PathBuf, Option<FileFingerprint>)>, FolderError>,
 }
 
@@ -166,9 +173,9 @@ struct FileFingerprint {
     device: u64,
     inode: u64,
     bytes: u64,
-    /// The time of the last change of the content, in seconds and nanoseconds.
+    /// The time of the last change of the content (mtime), in seconds and nanoseconds.
     content_changed: (i64, i64),
-    /// The time of the last change of the content or the metadata. Unlike the time above, no program can set it.
+    /// The time of the last change of the content or the metadata (ctime). No program can set the ctime, while a copy may keep the mtime.
     status_changed: (i64, i64),
 }
 
@@ -177,7 +184,8 @@ impl Fingerprint {
         Self(folders.iter().map(|folder| FolderFingerprint::of(folder)).collect())
     }
 
-    /// Returns whether these are the same folders, whatever is in them. If not, the system watches the old ones.
+    /// Returns whether both fingerprints are of the same folders, whatever files they contain. If a folder was replaced, the system still
+    /// watches the old one.
     fn same_folders(&self, other: &Fingerprint) -> bool {
         self.0.iter().map(|folder| folder.identity).eq(other.0.iter().map(|folder| folder.identity))
     }
@@ -191,7 +199,7 @@ impl FolderFingerprint {
             let metadata = std::fs::metadata(folder.join(&name)).ok();
             (name, metadata.as_ref().map(FileFingerprint::of))
         };
-        let files = scan::names(folder).map(|names| names.into_iter().map(file).collect());
+        let files = scan::catalog_file_names(folder).map(|names| names.into_iter().map(file).collect());
         Self { identity, files }
     }
 }

@@ -1,5 +1,5 @@
-//! `tokamak debug`: prints the values between the stages of compiling a program.
-//! Invariant: it calls the functions that the tool `plasm` calls, on the same kind of scope.
+//! `tokamak debug`: prints the output of each stage of the compiler for a program.
+//! Invariant: the command compiles with the functions that the tool `plasm` uses, on a scope of the same type.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -51,22 +51,24 @@ pub fn run(args: &DebugArgs, output: &Output) -> Result<(), Failure> {
     let errors = stages.diagnostics.iter().filter(|d| Diagnostic::is_error(d)).count();
     if errors > 0 {
         let text = if errors == 1 {
-            "1 mistake in the program".to_owned()
+            "the program has 1 mistake".to_owned()
         } else {
-            format!("{errors} mistakes in the program")
+            format!("the program has {errors} mistakes")
         };
         return Err(Failure::Found(text));
     }
     Ok(())
 }
 
-/// The text of a program, and the name of its file for messages.
+/// A program before it is parsed, with the name that messages use for it.
 pub(super) struct ProgramSource {
+    /// The path of the file, or `program` for standard input.
     pub name: String,
+    /// The text of the program.
     pub text: String,
 }
 
-/// Reads a program from a file, or from standard input if there is no file or it is `-`.
+/// Reads a program from a file. Without a file, or with the path `-`, it reads standard input.
 pub(super) fn read_program(file: Option<&Path>) -> Result<ProgramSource, Failure> {
     match file {
         Some(path) if path.as_os_str() != "-" => {
@@ -81,10 +83,10 @@ pub(super) fn read_program(file: Option<&Path>) -> Result<ProgramSource, Failure
     }
 }
 
-/// Returns the scope of a session that was taught all of the demo catalog and of the folders. Other shipped catalogs are left out,
-/// because several of them have an entity `Issue`, and the plain name would be ambiguous.
+/// Returns the scope of a session that was taught every entity of the demo catalog and of the catalogs in the folders. Other shipped
+/// catalogs are left out, because several of them have an entity `Issue`, so that this name would be ambiguous.
 fn scope(args: &DebugArgs) -> Result<Scope, Failure> {
-    let mut all: Vec<Arc<Catalog>> = vec![shipped::demo()?];
+    let mut all: Vec<Arc<Catalog>> = vec![shipped::demo_catalog()?];
     all.extend(catalogs::load_folders(&args.catalogs)?);
     let catalogs: BTreeMap<_, _> = all.iter().map(|c| (c.id.clone(), c.clone())).collect();
     let seeds: Vec<Seed> =
@@ -104,7 +106,7 @@ fn stage_name(stage: DebugStage) -> &'static str {
 }
 
 fn stage_text(stage: DebugStage, program: &str, stages: &CompilerStages) -> String {
-    let unreached = || "(not reached, because an earlier stage found mistakes)".to_owned();
+    let unreached = || "(this stage was not reached, because an earlier stage found mistakes)".to_owned();
     match stage {
         DebugStage::Tokens => {
             syntax::tokens(program).iter().map(|t| token_line(program, t)).collect::<Vec<_>>().join("\n")
@@ -117,6 +119,7 @@ fn stage_text(stage: DebugStage, program: &str, stages: &CompilerStages) -> Stri
     }
 }
 
+/// Returns the line of one token: its byte range, its kind and its text.
 fn token_line(program: &str, token: &syntax::Token) -> String {
     let range = format!("{}..{}", token.span.start, token.span.end);
     format!("{range:>9}  {}  {:?}", token.kind, token.span.of(program))

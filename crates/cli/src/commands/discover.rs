@@ -1,5 +1,5 @@
-//! `tokamak discover`: prints what the tool `discover_capabilities` would answer with these settings.
-//! Invariant: no API is called, and nothing is stored. For that reason it uses `session::discover` on the catalogs, without an `App`.
+//! `tokamak discover`: prints the answer that the tool `discover_capabilities` would give with these settings.
+//! Invariant: no API is called and no data is stored, so the command calls `session::discover` on the catalogs, without an `App`.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ pub fn run(config_file: Option<&Path>, args: &DiscoverArgs, output: &Output) -> 
     let config = catalog::read_config(config_file, &args.folders)?;
     let registry = Catalogs::load(&config)?.registry();
     let index = Index::new(&registry);
-    let allow = tenants::allow(&config.tenants, args.tenant.as_deref())?;
+    let allow = tenants::permissions_of(&config.tenants, args.tenant.as_deref())?;
     let permit = |catalog: &Catalog, capability: &Capability| allow.permits(catalog, capability);
     let request = DiscoverRequest { intent: args.intent.clone(), apis: args.api.clone(), limit: args.limit };
     let discovered =
@@ -38,7 +38,7 @@ pub fn run(config_file: Option<&Path>, args: &DiscoverArgs, output: &Output) -> 
     }
     let rows = &discovered.result.rows;
     if rows.is_empty() {
-        output.line("no API here matches the intent; `tokamak catalog list` lists the APIs");
+        output.line("no API of the catalogs matches the intent; `tokamak catalog list` lists the APIs");
         return Ok(());
     }
     let widest = rows.iter().map(|hit| hit.api.as_str().len() + 1 + hit.entity.len()).max().unwrap_or_default();
@@ -48,9 +48,11 @@ pub fn run(config_file: Option<&Path>, args: &DiscoverArgs, output: &Output) -> 
     }
     let advice = match typed.decision {
         Decision::Ready => return Ok(()),
-        Decision::ClarifyApi => "several APIs match; name one of them in the intent, or with --api",
-        Decision::ClarifyEntity => "several entities match; say in the intent which of them is needed",
-        Decision::NoMatch => "these match only a small part of the intent; perhaps no API here is for it",
+        Decision::ClarifyApi => "several APIs match the intent; name one of them in the intent, or with --api",
+        Decision::ClarifyEntity => "several entities match the intent; name the entity that you need in the intent",
+        Decision::NoMatch => {
+            "the listed entities match only a small part of the intent; perhaps no catalog has the API that you need"
+        }
     };
     output.notice(advice);
     Ok(())

@@ -1,5 +1,5 @@
-//! `tokamak doctor`: checks whether this machine and these settings can serve.
-//! Invariant: each check does the real thing, such as writing and reading a blob. Each failure says what to do.
+//! `tokamak doctor`: checks whether a server can run on this machine with these settings.
+//! Invariant: each check performs the operation that a server needs, such as writing and reading a blob.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use store::secrets::SecretStore;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::Settings;
-use crate::blobs::BlobsAt;
+use crate::blobs::BlobsConfig;
 use crate::catalogs::Catalogs;
 use crate::config::Config;
 use crate::failure::Failure;
@@ -22,8 +22,11 @@ use crate::output::Output;
 use crate::ports::SystemEntropy;
 use crate::{log, shipped, wiring};
 
+/// The result of one check.
 struct Finding {
-    what: &'static str,
+    /// The part of the server that was checked, such as `storage`.
+    part: &'static str,
+    /// A description of the good state, or the failure.
     result: Result<String, Failure>,
 }
 
@@ -33,20 +36,20 @@ pub async fn run(file: Option<&Path>, settings: &Settings, output: &Output) -> R
     let stop = CancellationToken::new();
     let catalogs = Catalogs::load(&Config { strict_catalogs: false, ..config.clone() });
     let mut findings = vec![
-        Finding { what: "settings", result: Ok(file.map_or("defaults".to_owned(), |f| f.display().to_string())) },
-        Finding { what: "storage", result: storage(&config).await },
-        Finding { what: "blobs", result: blobs(&config).await },
-        Finding { what: "port", result: port(&config).await },
+        Finding { part: "settings", result: Ok(file.map_or("defaults".to_owned(), |f| f.display().to_string())) },
+        Finding { part: "storage", result: storage(&config).await },
+        Finding { part: "blobs", result: blobs(&config).await },
+        Finding { part: "port", result: port(&config).await },
     ];
-    findings.splice(1..1, of_catalogs(&catalogs));
+    findings.splice(1..1, catalog_findings(&catalogs));
     if config.demo {
-        findings.push(Finding { what: "demo API", result: demo(&config, &stop).await });
+        findings.push(Finding { part: "demo API", result: demo(&config, &stop).await });
     }
     let store = wiring::secret_store(&config);
-    findings.push(Finding { what: "secrets", result: opens(&store) });
+    findings.push(Finding { part: "secrets", result: check_secret_store(&store) });
     if let Ok(catalogs) = &catalogs {
-        findings.extend(secrets(&config, &catalogs.registry(), store.clone()));
-        findings.extend(secrets_of_fetch(&config, store));
+        findings.extend(check_catalog_secrets(&config, &catalogs.registry(), store.clone()));
+        findings.extend(check_fetch_secrets(&config, store));
     }
     stop.cancel();
     report(&findings, output);
@@ -59,8 +62,8 @@ fn report(findings: &[Finding], output: &Output) {
         let checks: Vec<_> = findings
             .iter()
             .map(|f| match &f.result {
-                Ok(detail) => json!({"check": f.what, "ok": true, "detail": detail}),
-                Err(problem) => json!({"check": f.what, "ok": false, "detail": problem.to_string()}),
+                Ok(detail) => json!({"check": f.part, "ok": true, "detail": detail}),
+                Err(problem) => json!({"check": f.part, "ok": false, "detail": problem.to_string()}),
             })
             .collect();
         output.value(&json!({"checks": checks}));
@@ -68,15 +71,15 @@ fn report(findings: &[Finding], output: &Output) {
     }
     for finding in findings {
         match &finding.result {
-            Ok(detail) => output.line(&format!("ok    {:9} {detail}", finding.what)),
-            Err(problem) => output.line(&format!("FAIL  {:9} {problem}", finding.what)),
+            Ok(detail) => output.line(&format!("ok    {:9} {detail}", finding.part)),
+            Err(problem) => output.line(&format!("FAIL  {:9} {problem}", finding.part)),
         }
     }
 }
 
 /// Reports the offered catalogs, and each file that cannot be offered.
-fn of_catalogs(loaded: &Result<Catalogs, Failure>) -> Vec<Finding> {
-    let finding = |result| Finding { what: "catalogs", result };
+fn catalog_findings(loaded: &Result<Catalogs, Failure>) -> Vec<Finding> {
+    let finding = |result| Finding { part: "catalogs", result };
     let catalogs = match loaded {
         Ok(catalogs) => catalogs,
         Err(failure) => return vec![finding(Err(Failure::Found(failure.to_string())))],
@@ -90,14 +93,14 @@ fn of_catalogs(loaded: &Result<Catalogs, Failure>) -> Vec<Finding> {
 }
 
 async fn storage(config: &Config) -> Result<String, Failure> {
-    let store = wiring::store(config)?;
+    let store = wiring::open_store(config)?;
     store.ping().await.map_err(session::Error::from)?;
-    Ok(format!("{} is writable", config.database.display()))
+    Ok(format!("the database {} is writable", config.database.display()))
 }
 
-/// Writes, lists, reads and removes a blob. Its random content keeps it apart from every other blob.
+/// Writes, lists, reads and removes a blob. The content is random, so that no other blob is removed.
 async fn blobs(config: &Config) -> Result<String, Failure> {
-    let blobs = wiring::blobs(config)?;
+    let blobs = wiring::open_blobs(config)?;
     let probe = format!("tokamak doctor {:?}", SystemEntropy.bytes());
     let digest = blobs.put(probe.as_bytes()).await.map_err(session::Error::from)?;
     let read = blobs.get(&digest).await.map_err(session::Error::from);
@@ -106,34 +109,34 @@ async fn blobs(config: &Config) -> Result<String, Failure> {
     read?;
     if !removed {
         return Err(Failure::Found(format!(
-            "{}: the probe could not be removed; gc could remove nothing",
+            "{}: the test blob could not be removed, so `tokamak gc` could not remove blobs; allow the server to delete there",
             config.blobs
         )));
     }
-    Ok(format!("{} takes, gives and removes", config.blobs))
+    Ok(format!("blobs in {} can be written, read and removed", config.blobs))
 }
 
 async fn port(config: &Config) -> Result<String, Failure> {
     if !config.listen.is_loopback() {
         return Err(Failure::NotLoopback(config.listen));
     }
-    let free = wiring::listen(config.listen, config.port).await?;
+    let free = wiring::bind_listener(config.listen, config.port).await?;
     drop(free);
     Ok(format!("{}:{} is free", config.listen, config.port))
 }
 
 /// Runs a program on the demo API, through all layers.
 async fn demo(config: &Config, stop: &CancellationToken) -> Result<String, Failure> {
-    // In a folder of its own, because a session in the user's folder would take a slot of the user.
+    // The program runs on a temporary data folder, because a session in the user's data folder would take one of the user's slots.
     let scratch = tempfile::tempdir().map_err(Failure::Scratch)?;
     let config = Config {
         data: scratch.path().to_owned(),
         database: scratch.path().join(store::sqlite::FILE_NAME),
-        blobs: BlobsAt::folder(scratch.path()),
+        blobs: BlobsConfig::folder(scratch.path()),
         catalogs: Vec::new(),
         ..config.clone()
     };
-    let service = wiring::app(&config, stop).await?.app.service().clone();
+    let service = wiring::build_app(&config, stop).await?.app.service().clone();
     let caller = super::demo::caller();
     let seeds = vec![session::SeedRequest::all("demo", "Project")];
     let open = session::OpenRequest::new("tokamak doctor", seeds);
@@ -145,16 +148,17 @@ async fn demo(config: &Config, stop: &CancellationToken) -> Result<String, Failu
         ..session::RunRequest::default()
     };
     let answer = service.run(&caller, &run).await?;
-    let ran = answer.finished().ok_or_else(|| Failure::Found("the demo API takes too long".to_owned()))?;
+    let ran =
+        answer.finished().ok_or_else(|| Failure::Found("the run on the demo API did not end in time".to_owned()))?;
     match ran.outcome.returns.first().map(|r| &r.result) {
-        Some(Ok(rows)) => Ok(format!("answered {} projects", rows.rows.len())),
+        Some(Ok(rows)) => Ok(format!("the demo API answered with {} projects", rows.rows.len())),
         Some(Err(error)) => Err(Failure::Found(error.to_string())),
-        None => Err(Failure::Found("the run returned nothing".to_owned())),
+        None => Err(Failure::Found("the run on the demo API returned no rows".to_owned())),
     }
 }
 
-/// Opens every value of the encrypted store.
-fn opens(store: &SecretStore) -> Result<String, Failure> {
+/// Decrypts every secret of the encrypted store.
+fn check_secret_store(store: &SecretStore) -> Result<String, Failure> {
     Ok(match store.check()? {
         None => "there is no encrypted store; `tokamak secret set NAME` makes one".to_owned(),
         Some(1) => "the encrypted store opens, 1 secret".to_owned(),
@@ -163,8 +167,8 @@ fn opens(store: &SecretStore) -> Result<String, Failure> {
 }
 
 /// Checks whether each secret that a catalog names is set.
-fn secrets(config: &Config, registry: &Registry, store: Arc<SecretStore>) -> Vec<Finding> {
-    let kept = wiring::secrets(config, store);
+fn check_catalog_secrets(config: &Config, registry: &Registry, store: Arc<SecretStore>) -> Vec<Finding> {
+    let kept = wiring::operator_secrets(config, store);
     let tenant = TenantId::local();
     let named = |catalog: &Catalog| -> Vec<String> {
         catalog.auth.iter().flat_map(base::Auth::secret_names).map(str::to_owned).collect()
@@ -175,32 +179,32 @@ fn secrets(config: &Config, registry: &Registry, store: Arc<SecretStore>) -> Vec
             let id = &catalog.id;
             let result = match kept.find(&tenant, &name) {
                 Ok(_) => Ok(format!("{name} is set")),
-                Err(Error::NotSet { .. }) if catalog.anonymous => {
-                    Ok(format!("{name} is not set, so {id} is called without it: only what anyone may read"))
-                }
-                // A shipped catalog without its secret is no mistake, because nobody has the secrets of all of them.
+                Err(Error::NotSet { .. }) if catalog.anonymous => Ok(format!(
+                    "{name} is not set, so {id} is called without credentials and can read only public data"
+                )),
+                // A missing secret of a shipped catalog is not a failure, because no user has the secrets of all shipped catalogs.
                 Err(Error::NotSet { .. }) if shipped::is_shipped(id) => {
                     Ok(format!("{name} is not set, so {id} cannot be called"))
                 }
                 Err(problem) => Err(Failure::Found(format!("{id}: {problem}"))),
             };
-            Finding { what: "secret", result }
+            Finding { part: "secret", result }
         })
         .collect()
 }
 
-/// Checks the secrets that rules of `fetch` name, each for the first tenant of its rule.
-fn secrets_of_fetch(config: &Config, store: Arc<SecretStore>) -> Vec<Finding> {
-    let kept = wiring::secrets(config, store);
+/// Checks whether the secrets that the rules of `js.fetch` name are set, for the first tenant of each rule.
+fn check_fetch_secrets(config: &Config, store: Arc<SecretStore>) -> Vec<Finding> {
+    let kept = wiring::operator_secrets(config, store);
     let mut findings = Vec::new();
     for rule in &config.js.fetch {
         let tenant = rule.tenants.as_ref().and_then(|tenants| tenants.first().cloned()).unwrap_or_else(TenantId::local);
         for name in rule.auth.iter().flat_map(base::Auth::secret_names) {
             let result = match kept.find(&tenant, name) {
-                Ok(_) => Ok(format!("{name} is set, for fetch of {}", rule.origin)),
-                Err(problem) => Err(Failure::Found(format!("fetch of {}: {problem}", rule.origin))),
+                Ok(_) => Ok(format!("{name} is set; `fetch` uses it for {}", rule.origin)),
+                Err(problem) => Err(Failure::Found(format!("the rule of js.fetch for {}: {problem}", rule.origin))),
             };
-            findings.push(Finding { what: "secret", result });
+            findings.push(Finding { part: "secret", result });
         }
     }
     findings

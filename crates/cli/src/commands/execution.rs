@@ -1,5 +1,5 @@
-//! `tokamak execution`: lists runs of JavaScript, shows one, prints its output, cancels it.
-//! Invariant: nothing here starts or continues a run.
+//! `tokamak execution`: lists, shows and cancels runs of JavaScript, and prints their console output.
+//! Invariant: no command of this file starts or continues a run.
 
 use std::path::Path;
 
@@ -14,10 +14,10 @@ use crate::failure::Failure;
 use crate::output::Output;
 
 pub async fn run(config_file: Option<&Path>, args: &ExecutionArgs, output: &Output) -> Result<(), Failure> {
-    with_app(config_file, Settings::from(&args.folder), async |app| act(&app, &args.action, output).await).await
+    with_app(config_file, Settings::from(&args.folder), async |app| run_action(&app, &args.action, output).await).await
 }
 
-async fn act(app: &App, action: &ExecutionAction, output: &Output) -> Result<(), Failure> {
+async fn run_action(app: &App, action: &ExecutionAction, output: &Output) -> Result<(), Failure> {
     match action {
         ExecutionAction::List { limit } => {
             let request = ListExecutions { after: None, limit: Some(*limit) };
@@ -58,7 +58,7 @@ async fn act(app: &App, action: &ExecutionAction, output: &Output) -> Result<(),
         ExecutionAction::Cancel { id } => {
             let request = CancelExecution { execution_id: id.clone() };
             app.call(&Context::command("cancel_execution"), request).await?;
-            output.value_or_line(&json!({"ok": true}), &format!("{id} cancelled"));
+            output.value_or_line(&json!({"ok": true}), &format!("the run {id} is cancelled"));
         }
     }
     Ok(())

@@ -1,5 +1,5 @@
-//! `tokamak explain`: prints the page of an error code.
-//! Invariant: every page of `docs/errors/` is in the binary (a test compares them).
+//! `tokamak explain`: prints the documentation page of an error code.
+//! Invariant: the binary contains every page of `docs/errors/` (a test compares the lists).
 
 use serde_json::json;
 

@@ -1,5 +1,5 @@
 //! `tokamak fmt`: formats a program.
-//! Invariant: a program with mistakes is left as it is. A file is replaced as a whole or not at all.
+//! Invariant: the file of a program with mistakes is not changed. A file is replaced as a whole or not at all.
 
 use base::{Limits, render_for_people};
 use lang::syntax::format_text;
@@ -16,7 +16,9 @@ pub fn run(args: &FmtArgs, output: &Output) -> Result<(), Failure> {
         Ok(formatted) => formatted,
         Err(diagnostics) => {
             output.notice(render_for_people(&name, &text, &diagnostics, output.colour()).trim_end());
-            return Err(Failure::Found(format!("{name} has mistakes and was left as it is")));
+            return Err(Failure::Found(format!(
+                "{name} has mistakes and was not formatted; correct the mistakes first"
+            )));
         }
     };
     let changed = formatted != text;
@@ -32,7 +34,7 @@ pub fn run(args: &FmtArgs, output: &Output) -> Result<(), Failure> {
     }
     match args.file.as_deref().filter(|path| path.as_os_str() != "-") {
         Some(path) if changed => {
-            // A new file is renamed over the old one, so that a crash cannot leave half of the program.
+            // The text is written to a new file, which then replaces the old one, so that a crash cannot leave half of the program.
             let new = path.with_extension("plasm.new");
             let unwritable = |cause| Failure::Unwritable { path: path.to_owned(), cause };
             std::fs::write(&new, &formatted).map_err(unwritable)?;

@@ -1,5 +1,5 @@
-//! `tokamak heap`: lists, shows, compares, tags and pins heaps, and writes and reads them as files.
-//! Invariant: a file is written whole or not at all. A heap that is imported is verified before it is stored.
+//! `tokamak heap`: lists, shows, compares, tags, pins, exports and imports heaps.
+//! Invariant: an exported file is written as a whole or not at all. An imported heap is verified before it is stored.
 
 use std::io::Write;
 use std::path::Path;
@@ -16,14 +16,14 @@ use crate::args::{HeapAction, HeapArgs, Settings};
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// The tag of an imported heap. Its value is the time of the import.
+/// The key of the tag that every imported heap gets. The value of the tag is the time of the import.
 const IMPORTED_TAG: &str = "imported";
 
 pub async fn run(config_file: Option<&Path>, args: &HeapArgs, output: &Output) -> Result<(), Failure> {
-    with_app(config_file, Settings::from(&args.folder), async |app| act(&app, &args.action, output).await).await
+    with_app(config_file, Settings::from(&args.folder), async |app| run_action(&app, &args.action, output).await).await
 }
 
-async fn act(app: &App, action: &HeapAction, output: &Output) -> Result<(), Failure> {
+async fn run_action(app: &App, action: &HeapAction, output: &Output) -> Result<(), Failure> {
     match action {
         HeapAction::List { limit, after } => {
             let request = ListHeaps { after: *after, limit: (*limit).clamp(1, 1_000) };
@@ -41,7 +41,7 @@ async fn act(app: &App, action: &HeapAction, output: &Output) -> Result<(), Fail
         HeapAction::Diff { a, b } => diff(app, a, b, output).await?,
         HeapAction::Export { key, output: path } => {
             let bytes = app.call(&Context::command("export_heap"), ExportHeap { heap: key.clone() }).await?;
-            write_whole(path, &bytes).map_err(|cause| Failure::Unwritable { path: path.clone(), cause })?;
+            write_file_atomically(path, &bytes).map_err(|cause| Failure::Unwritable { path: path.clone(), cause })?;
             let value = json!({"heap": key, "file": path, "bytes": bytes.len()});
             output.value_or_line(&value, &format!("{} bytes", bytes.len()));
         }
@@ -49,8 +49,11 @@ async fn act(app: &App, action: &HeapAction, output: &Output) -> Result<(), Fail
         HeapAction::Pin { key, off } => {
             let request = PinHeap { heap: key.clone(), pinned: !off };
             let heap = app.call(&Context::command("pin_heap"), request).await?;
-            let text =
-                if *off { "unpinned: kept no longer than other heaps" } else { "pinned: kept until it is unpinned" };
+            let text = if *off {
+                "the heap is unpinned and expires like other heaps"
+            } else {
+                "the heap is pinned and is kept until it is unpinned"
+            };
             output.value_or_line(&json!({"heap": heap, "pinned": !off}), text);
         }
         HeapAction::Tag { key, tags, remove } => {
@@ -88,13 +91,13 @@ async fn import(app: &App, path: &Path, mut tags: Tags, output: &Output) -> Resu
     let heap = app.call(&Context::command("import_heap"), ImportHeap { file, tags: tags.clone() }).await?;
     output.value_or_line(&json!({"heap": heap, "tags": tags}), &heap.to_string());
     if !output.json {
-        output.notice(&format!("kept for as long as it has a tag or is pinned; its tags are {}", tags_text(&tags)));
+        output.notice(&format!("the heap is kept while it has a tag or is pinned; its tags are {}", tags_text(&tags)));
     }
     Ok(())
 }
 
-/// Writes a new file and renames it to `path`, so that a reader finds either the old content or all of the new one.
-fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+/// Writes a new file and renames it to `path`, so that a reader sees either the old content or the whole new content.
+fn write_file_atomically(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     // A rename would replace a pipe or a device, such as `/dev/stdout`, instead of writing to it.
     if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
         return std::fs::write(path, bytes);
@@ -107,7 +110,7 @@ fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
         .and_then(|()| std::fs::rename(&new, path))
         .and_then(|()| std::fs::File::open(folder)?.sync_all());
     if written.is_err() {
-        // A partial file must not stay. If this fails too, the first failure is the one to report.
+        // The partial file is removed. If the removal fails too, the first failure is reported.
         let _ = std::fs::remove_file(&new);
     }
     written
@@ -141,6 +144,6 @@ async fn diff(app: &App, a: &str, b: &str, output: &Output) -> Result<(), Failur
         output.line(&format!("~ {} {} -> {}", global.name, global.before.preview, global.after.preview));
     }
     let [before, after] = diff.memory_bytes;
-    output.line(&format!("{} globals unchanged; memory {before} -> {after} bytes", diff.unchanged));
+    output.line(&format!("{} global variables unchanged; memory {before} -> {after} bytes", diff.unchanged));
     Ok(())
 }

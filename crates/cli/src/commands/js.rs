@@ -1,5 +1,5 @@
-//! `tokamak js`: runs files in order on one heap.
-//! Invariant: the first file that does not complete ends the command with exit code 1. The heaps of the files before it are stored.
+//! `tokamak js`: runs JavaScript and TypeScript files one after the other on one heap.
+//! Invariant: the first file that fails ends the command with exit code 1. The heaps of the earlier files are stored.
 
 use std::io::Read;
 use std::path::Path;
@@ -26,7 +26,7 @@ pub async fn run(config_file: Option<&Path>, args: &JsArgs, output: &Output) -> 
     let mut request = RunJs {
         heap: args.heap.map(|key| key.to_string()),
         require_heap: true,
-        // A command has nothing to do but wait until the run ends.
+        // The command waits until the run ends, because it has no other work.
         wait_ms: Some(u64::MAX),
         timeout_ms: args.timeout_ms,
         memory_mb: args.memory_mb,
@@ -42,7 +42,7 @@ pub async fn run(config_file: Option<&Path>, args: &JsArgs, output: &Output) -> 
     let mut answers = Vec::new();
     for (index, path) in args.files.iter().enumerate() {
         if args.cold && index > 0 {
-            // A new app has a new engine without heaps in memory, so it loads and verifies the heap from storage.
+            // The engine of a new app has no heaps in memory, so it loads the heap from storage and verifies it.
             app = open_app(config_file, &settings, &stop).await?;
         }
         request.code = read_source(path)?;
@@ -79,7 +79,7 @@ fn read_source(path: &Path) -> Result<String, Failure> {
     }
     let mut bytes = Vec::new();
     std::io::stdin().read_to_end(&mut bytes).map_err(|cause| Failure::Unreadable { path: path.to_owned(), cause })?;
-    config::text_of(path, bytes)
+    config::decode_text(path, bytes)
 }
 
 /// Prints the console output, the result and the warning of a run.
@@ -96,7 +96,8 @@ async fn print_result(app: &App, execution: &Execution, output: &Output) -> Resu
     Ok(())
 }
 
-/// Prints the console output of a run from a line on, page by page. `line_limit` is the number of lines, or all.
+/// Prints the console output of a run page by page, from the line `line_offset` on. `line_limit` is the largest number of lines; `None`
+/// prints all lines.
 pub async fn print_console(
     app: &App,
     execution_id: &str,
@@ -119,7 +120,10 @@ pub async fn print_console(
         line_offset = page.next_line_offset;
         if !page.has_more || line_limit == Some(0) {
             if page.dropped_bytes > 0 {
-                output.notice(&format!("{} more bytes were printed and not kept", page.dropped_bytes));
+                output.notice(&format!(
+                    "the run printed {} more bytes of console output, which were not stored",
+                    page.dropped_bytes
+                ));
             }
             return Ok(());
         }
@@ -142,7 +146,8 @@ pub fn describe_state(execution: &Execution) -> String {
     }
 }
 
-/// Describes a write that waits for a review: its plan, and the command that approves it. No command continues the run after that.
+/// Describes a write that waits for a review: its plan, and the command that approves the plan. After the approval only a server continues
+/// the run.
 fn describe_review(execution: &Execution, review: &PendingReview) -> String {
     let session = execution.session.as_deref().unwrap_or_default();
     let plan = review.plan.trim_end();

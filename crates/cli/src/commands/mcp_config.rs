@@ -1,5 +1,5 @@
-//! `tokamak mcp-config`: prints the command or the settings that connect a host.
-//! Invariant: each text can be pasted without changes.
+//! `tokamak mcp-config`: prints the command or the settings that connect an MCP host to the server.
+//! Invariant: a user can paste each printed text without changes.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use crate::args::{McpConfigArgs, McpHost};
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// The order in which all hosts are printed.
+/// All hosts, in the order in which `tokamak mcp-config all` prints them.
 const ALL_HOSTS: [McpHost; 4] = [McpHost::Claude, McpHost::Cursor, McpHost::Codex, McpHost::Vscode];
 
 pub fn run(args: &McpConfigArgs, output: &Output) -> Result<(), Failure> {
@@ -54,7 +54,7 @@ fn name(host: McpHost) -> &'static str {
     }
 }
 
-/// Returns the place that the text is for: a file, or a terminal.
+/// Returns the place where the user pastes the text: a file, or a terminal.
 fn destination(host: McpHost) -> &'static str {
     match host {
         McpHost::Claude => "run in a terminal",
@@ -85,7 +85,7 @@ fn text_to_paste(host: McpHost, url: &str, stdio: bool) -> String {
     }
 }
 
-/// Returns the path of this binary, so that a host finds it without a search path.
+/// Returns the absolute path of this binary, because a host may start it without the user's `PATH`.
 fn own_path() -> String {
     std::env::current_exe().ok().map_or_else(|| "tokamak".to_owned(), |path| path.display().to_string())
 }

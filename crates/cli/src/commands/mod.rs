@@ -1,6 +1,6 @@
-//! Dispatches to the commands: each has one file or folder here.
-//! Invariant: a command prints through `Output`, and reaches sessions through `App::call` with the requests of `app::calls`, as the
-//! tools and routes do.
+//! Runs the command that the command line names. Each command has its own file or folder in this folder.
+//! Invariant: a command prints through `Output`. It uses sessions through `App::call` with the requests of `app::calls`, like the MCP
+//! tools and the HTTP routes.
 
 mod catalog;
 mod debug;
@@ -62,14 +62,14 @@ pub async fn run(cli: Cli, output: &Output) -> Result<(), Failure> {
     }
 }
 
-/// `tokamak completions`: prints a script that is made from the description of the command line.
+/// `tokamak completions`: prints the completion script for a shell, which clap generates from the arguments of all commands.
 fn print_completions(shell: clap_complete::Shell, output: &Output) {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "tokamak", &mut script);
     output.line(String::from_utf8_lossy(&script).trim_end());
 }
 
-/// Opens the data folder, runs one task on it, and then writes the traces of the task's calls.
+/// Builds an app on the data folder, runs `task` with it, and then writes the traces of the calls of this task.
 async fn with_app<T, F: Future<Output = Result<T, Failure>>>(
     config_file: Option<&Path>,
     settings: Settings,
@@ -81,18 +81,18 @@ async fn with_app<T, F: Future<Output = Result<T, Failure>>>(
     let result = task(app.clone()).await;
     let written = app.service().write_traces().await;
     stop.cancel();
-    // The failure of the task is the one to report, if writing the traces failed too.
+    // If the task and the writing of traces both failed, the failure of the task is reported.
     let value = result?;
     written?;
     Ok(value)
 }
 
-/// Opens the data folder. The demo API runs until `stop` is cancelled, unless the settings leave it out.
+/// Builds an app on the data folder. Unless the settings have no demo API, this API is served until `stop` is cancelled.
 async fn open_app(
     config_file: Option<&Path>,
     settings: &Settings,
     stop: &CancellationToken,
 ) -> Result<Arc<App>, Failure> {
     let config = Config::read(config_file, settings)?;
-    Ok(wiring::app(&config, stop).await?.app)
+    Ok(wiring::build_app(&config, stop).await?.app)
 }

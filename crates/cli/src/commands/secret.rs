@@ -1,6 +1,6 @@
 //! `tokamak secret`: sets, lists and removes secrets in the encrypted store.
-//! Invariant: a value comes from standard input or from a prompt that does not show it, never from the command line. It is not
-//! printed.
+//! Invariant: the value of a secret is read from standard input or from a prompt that does not show it, and is never printed. A value on
+//! the command line is refused.
 
 use std::io::{IsTerminal, Read};
 use std::path::Path;
@@ -20,12 +20,12 @@ pub fn run(config_file: Option<&Path>, args: &SecretArgs, output: &Output) -> Re
     log::init("error");
     let config = Config::read(config_file, &Settings { data: args.data.clone(), ..Settings::default() })?;
     let store = wiring::secret_store(&config);
-    // A server without keys has only this tenant. Secrets of other tenants cannot be set by a command.
+    // The commands manage only the secrets of the tenant `local`, which is the tenant of every request to a server without API keys.
     let tenant = TenantId::local();
     match &args.action {
         SecretAction::Set { value: Some(_), .. } => Err(Failure::SecretInput {
-            problem: "a value is not accepted on the command line, where other users of the machine can read it",
-            hint: "send it on standard input; if it was a real secret, replace it by a new one",
+            problem: "the value of a secret is not accepted on the command line, where other users of the machine can read it",
+            hint: "send the value on standard input; if the value was a real secret, replace it by a new one",
         }),
         SecretAction::Set { name, value: None } => set(&store, &tenant, name, output),
         SecretAction::List => list(&store, &tenant, output),
@@ -35,11 +35,11 @@ pub fn run(config_file: Option<&Path>, args: &SecretArgs, output: &Output) -> Re
 
 fn set(store: &SecretStore, tenant: &TenantId, name: &str, output: &Output) -> Result<(), Failure> {
     if name == ports::SECRETS_KEY {
-        let problem = "the key cannot be kept in the store that it opens";
-        let hint = "set it in the environment, or keep it in a file that `secrets_key_file` names";
+        let problem = "the key of the encrypted store cannot be stored in this store";
+        let hint = "set the key in the environment, or write it to a file and name this file in `secrets_key_file`";
         return Err(Failure::SecretInput { problem, hint });
     }
-    // A user should not type a value that cannot be stored, so the store is opened before the value is read.
+    // The store is opened before the value is read, so that a user does not type a value that cannot be stored.
     if !store.has_key() {
         return Err(store::secrets::Error::NoKey.into());
     }
@@ -66,7 +66,7 @@ fn list(store: &SecretStore, tenant: &TenantId, output: &Output) -> Result<(), F
         output.line(name);
     }
     if names.is_empty() {
-        output.notice("there are no encrypted secrets; `tokamak secret set NAME` adds one");
+        output.notice("the encrypted store has no secrets; `tokamak secret set NAME` adds one");
     }
     Ok(())
 }
@@ -83,17 +83,17 @@ fn remove(store: &SecretStore, tenant: &TenantId, name: &str, output: &Output) -
     Ok(())
 }
 
-/// Reads a value from a prompt if standard input is a terminal, and otherwise from standard input.
+/// Reads the value of a secret: from a prompt if standard input is a terminal, otherwise all of standard input.
 fn read_value(name: &str) -> Result<Secret, Failure> {
     let unreadable = |cause| Failure::Unreadable { path: "standard input".into(), cause };
     if std::io::stdin().is_terminal() {
         return rpassword::prompt_password(format!("Value of {name}: ")).map(Secret::new).map_err(unreadable);
     }
-    // The buffer has its full size from the start, because a buffer that grows leaves copies of the secret in memory. It has room for
-    // a line break, and for one byte more, which shows that the value is too long.
+    // The buffer has its full size from the start, because a growing buffer would leave copies of the secret in memory. The three extra
+    // bytes are for a line break and for one byte by which a value that is too long is recognized.
     let mut bytes = Zeroizing::new(Vec::with_capacity(MAX_SECRET_BYTES + 3));
     std::io::stdin().take(MAX_SECRET_BYTES as u64 + 3).read_to_end(&mut bytes).map_err(unreadable)?;
-    let problem = "the value is not UTF-8 text";
+    let problem = "the value of the secret is not UTF-8 text";
     ports::secret_of_line(std::mem::take(&mut *bytes))
-        .ok_or(Failure::SecretInput { problem, hint: "encode it, for example as base64" })
+        .ok_or(Failure::SecretInput { problem, hint: "encode the value, for example as base64" })
 }

@@ -1,6 +1,6 @@
-//! `tokamak serve`: runs the server until it is told to stop.
-//! Invariant: the first line on standard error begins with `ready ` and is printed when the server can answer. SIGTERM and SIGINT let
-//! running calls finish, and then the exit code is 0.
+//! `tokamak serve`: runs the server until a signal stops it.
+//! Invariants: the first line on standard error begins with `ready ` and is printed when the server can answer requests. After SIGTERM or
+//! SIGINT the server waits until running calls end, for the drain time at most, and its exit code is 0.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use crate::args::{ServeArgs, ToolSetArg};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::wiring::{self, Wired};
+use crate::wiring::{self, WiredApp};
 use crate::{background, log, tenants};
 
-/// The longest time that a start waits for remote storage to answer.
+/// The longest time that the start of the server waits for an answer of remote storage.
 const BLOBS_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub async fn run(config_file: Option<&Path>, args: &ServeArgs, output: &Output) -> Result<(), Failure> {
@@ -33,9 +33,9 @@ pub async fn run(config_file: Option<&Path>, args: &ServeArgs, output: &Output) 
 
 async fn serve_stdio(config: &Config, args: &ServeArgs, output: &Output) -> Result<(), Failure> {
     let stop = CancellationToken::new();
-    // Cancelled after the last call: the demo API and the traces must outlive the calls that are still allowed to finish.
+    // This token is cancelled after the last call, because running calls still need the demo API and the traces during the drain.
     let ended = CancellationToken::new();
-    let Wired { app, catalogs } = wiring::app(config, &ended).await?;
+    let WiredApp { app, catalogs } = wiring::build_app(config, &ended).await?;
     let service = app.service().clone();
     let unreachable = check_blobs(config, &service).await?;
     stop_on_signal(stop.clone());
@@ -51,16 +51,16 @@ async fn serve_stdio(config: &Config, args: &ServeArgs, output: &Output) -> Resu
 }
 
 async fn serve_http(config: &Config, args: &ServeArgs, output: &Output) -> Result<(), Failure> {
-    // Checked before the data folder is opened, so that a refused start leaves nothing behind.
+    // This check comes before the data folder is opened, so that a refused start makes no data folder.
     if !config.listen.is_loopback() && !wiring::may_have_keys(config) {
         return Err(Failure::NotLoopback(config.listen));
     }
     let stop = CancellationToken::new();
-    // Cancelled after the last call: the demo API and the traces must outlive the calls that are still allowed to finish.
+    // This token is cancelled after the last call, because running calls still need the demo API and the traces during the drain.
     let ended = CancellationToken::new();
-    // The port is opened first, because a taken port is the likeliest mistake. No request is answered before `server::serve`.
-    let listener = wiring::listen(config.listen, config.port).await?;
-    let Wired { app, catalogs } = wiring::app(config, &ended).await?;
+    // The port is opened first, because a taken port is the most frequent mistake. Requests wait until `server::serve` answers them.
+    let listener = wiring::bind_listener(config.listen, config.port).await?;
+    let WiredApp { app, catalogs } = wiring::build_app(config, &ended).await?;
     let service = app.service().clone();
     let unreachable = check_blobs(config, &service).await?;
     if !app.keys_required() && !config.listen.is_loopback() {
@@ -86,12 +86,12 @@ async fn serve_http(config: &Config, args: &ServeArgs, output: &Output) -> Resul
     server::serve(listener, app, options, stop).await?;
     ended.cancel();
     background.finish().await;
-    tracing::info!("stopped");
+    tracing::info!("the server has stopped");
     Ok(())
 }
 
-/// Asks remote storage for an answer. A mistake in the settings is an error, because it lasts; storage that does not answer may come
-/// back, so that is only returned as a text to log.
+/// Sends a request to remote storage. A failure that lasts, such as a mistake in the settings, is an error. For storage that does not
+/// answer, the function returns a text to log, because the storage may answer later.
 async fn check_blobs(config: &Config, service: &Service) -> Result<Option<String>, Failure> {
     if !config.blobs.is_remote() {
         return Ok(None);
@@ -102,19 +102,19 @@ async fn check_blobs(config: &Config, service: &Service) -> Result<Option<String
             remote.to_string()
         }
         Ok(Err(error)) => return Err(error.into()),
-        Err(_) => format!("{} does not answer", config.blobs),
+        Err(_) => format!("the blob storage {} does not answer", config.blobs),
     };
     Ok(Some(problem))
 }
 
-/// Logs what the operator should know. It comes after the ready line, which must be the first line.
+/// Logs warnings for the operator. The caller has printed the ready line before, because that must be the first line.
 fn warn_at_start(config: &Config, service: &Service, unreachable_blobs: Option<String>) {
     if let Some(problem) = unreachable_blobs {
         tracing::warn!("{problem}; calls that need blobs fail until the storage answers again");
     }
-    // A mistake in a list of a tenant allows less than the operator meant, and no call would say why.
+    // An entry that matches nothing gives a tenant fewer permissions than the operator intended, and the errors of calls do not show why.
     for line in tenants::unmatched_entries(&config.tenants, &service.registry()) {
-        tracing::warn!("{line}; the entry allows nothing");
+        tracing::warn!("{line}; this entry of the settings allows nothing");
     }
 }
 
@@ -131,10 +131,10 @@ fn ready_line(place: &str, config: &Config, catalogs: usize) -> String {
     format!("ready {place} (data: {}, catalogs: {catalogs})", config.data.display())
 }
 
-/// Cancels `stop` at SIGTERM or SIGINT. The handlers are in place when this returns, so that a signal right after the ready line is
-/// not lost.
+/// Starts a task that cancels `stop` at SIGTERM or SIGINT. The signal handlers are installed before the function returns, so that a signal
+/// right after the ready line is not lost.
 fn stop_on_signal(stop: CancellationToken) {
-    // Without handlers a signal still ends the process, but running calls cannot finish.
+    // If the handlers cannot be installed, a signal ends the process at once, without a drain.
     let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
         return;
     };
@@ -143,7 +143,7 @@ fn stop_on_signal(stop: CancellationToken) {
             _ = term.recv() => {}
             _ = int.recv() => {}
         }
-        tracing::info!("stopping: new calls are refused, running calls may finish");
+        tracing::info!("the server is stopping: it refuses new calls and waits for running calls");
         stop.cancel();
     });
 }

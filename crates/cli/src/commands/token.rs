@@ -1,5 +1,5 @@
 //! `tokamak token`: makes, lists and revokes API keys.
-//! Invariant: a key is printed once, to standard output, when it is made. Only its digest is stored.
+//! Invariant: a key is printed only when it is made, to standard output. The store has only the digest of the key.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ pub async fn run(config_file: Option<&Path>, args: &TokenArgs, output: &Output) 
     let config = Config::read(config_file, &Settings::from(&args.folder))?;
     match &args.action {
         TokenAction::New { tenant, principal, print } => {
-            let tenant = tenants::named(&config.tenants, tenant)?;
+            let tenant = tenants::find_tenant(&config.tenants, tenant)?;
             let principal = match principal {
                 Some(name) => Principal::parse(name).map_err(|cause| Failure::Principal { cause })?,
                 None => tenants::default_principal(),
@@ -38,7 +38,7 @@ async fn new(config: &Config, identity: &Identity, print: bool, output: &Output)
     let id = key.digest.short();
     let setting = format!("{{ sha256 = \"{}\", principal = \"{}\" }}", key.digest, identity.principal);
     if !print {
-        let store = wiring::store(config)?;
+        let store = wiring::open_store(config)?;
         keys::store_key(store.as_ref(), &key, identity, SystemClock.now()).await?;
     }
     if output.json {
@@ -53,13 +53,13 @@ async fn new(config: &Config, identity: &Identity, print: bool, output: &Output)
     output.line(key.key.expose());
     if print {
         output.notice(&format!(
-            "the key is not stored; to make it valid, add this to `keys` of [tenants.{}] in the settings:",
+            "the key is not stored; to make the key valid, add this entry to `keys` of [tenants.{}] in the settings:",
             identity.tenant
         ));
         output.notice(&format!("  {setting}"));
     } else {
         output.notice(&format!(
-            "id {id}; the key is not shown again. A server that was started when there were no keys accepts it after a restart"
+            "the id of the key is {id}; the key cannot be printed again. A server that was started before the first key was made accepts keys only after a restart"
         ));
     }
     Ok(())
@@ -67,12 +67,13 @@ async fn new(config: &Config, identity: &Identity, print: bool, output: &Output)
 
 async fn list(config: &Config, tenant: Option<&str>, output: &Output) -> Result<(), Failure> {
     let chosen = match tenant {
-        Some(name) => vec![tenants::named(&config.tenants, name)?],
-        None => tenants::all(&config.tenants),
+        Some(name) => vec![tenants::find_tenant(&config.tenants, name)?],
+        None => tenants::all_tenants(&config.tenants),
     };
-    let configured = tenants::keys(&config.tenants).into_iter().filter(|key| chosen.contains(&key.identity.tenant));
+    let configured =
+        tenants::configured_keys(&config.tenants).into_iter().filter(|key| chosen.contains(&key.identity.tenant));
     let mut values: Vec<Value> = configured.map(|key| configured_key_value(&key)).collect();
-    let store = wiring::store(config)?;
+    let store = wiring::open_store(config)?;
     for tenant in &chosen {
         values.extend(keys::list(store.as_ref(), tenant).await?.iter().map(stored_key_value));
     }
@@ -88,31 +89,35 @@ async fn list(config: &Config, tenant: Option<&str>, output: &Output) -> Result<
         output.line(&format!("{} · {tenant} · {principal} · {from}{created}{revoked}", output.bold(text("id"))));
     }
     if values.is_empty() {
-        output.notice("there are no keys; `tokamak token new --tenant NAME` makes one");
+        output.notice("there are no API keys; `tokamak token new --tenant NAME` makes one");
     }
     Ok(())
 }
 
 async fn revoke(config: &Config, id: &str, output: &Output) -> Result<(), Failure> {
     let shown = base::printable(id, 80);
-    let store = wiring::store(config)?;
-    let (key, was_revoked) = match keys::revoke(store.as_ref(), &tenants::all(&config.tenants), id, SystemClock.now())
-        .await?
-    {
-        Revocation::Revoked(key) => (key, false),
-        Revocation::AlreadyRevoked(key) => (key, true),
-        Revocation::Ambiguous => return Err(Failure::SeveralKeys { id: shown }),
-        Revocation::Unknown => {
-            let in_settings = tenants::keys(&config.tenants).iter().any(|key| key.digest.to_string().starts_with(id));
-            let configured = in_settings && !id.is_empty();
-            return Err(if configured { Failure::KeyInSettings { id: shown } } else { Failure::NoKey { id: shown } });
-        }
-    };
+    let store = wiring::open_store(config)?;
+    let (key, was_revoked) =
+        match keys::revoke(store.as_ref(), &tenants::all_tenants(&config.tenants), id, SystemClock.now()).await? {
+            Revocation::Revoked(key) => (key, false),
+            Revocation::AlreadyRevoked(key) => (key, true),
+            Revocation::Ambiguous => return Err(Failure::SeveralKeys { id: shown }),
+            Revocation::Unknown => {
+                let in_settings =
+                    tenants::configured_keys(&config.tenants).iter().any(|key| key.digest.to_string().starts_with(id));
+                let configured = in_settings && !id.is_empty();
+                return Err(if configured {
+                    Failure::KeyInSettings { id: shown }
+                } else {
+                    Failure::NoKey { id: shown }
+                });
+            }
+        };
     if output.json {
         output.value(&stored_key_value(&key));
     } else {
         let state = if was_revoked { "was already revoked" } else { "is revoked; the next request with it is refused" };
-        output.line(&format!("{} of {} {state}", key.digest.short(), key.tenant));
+        output.line(&format!("the key {} of the tenant {} {state}", key.digest.short(), key.tenant));
     }
     Ok(())
 }

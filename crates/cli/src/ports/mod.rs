@@ -1,5 +1,5 @@
-//! The ports that need no adapter crate: the system's clock and randomness, the presence of processes, and secrets.
-//! Invariant: nothing else in this crate reads the time of day, except `background`, which compares two clocks.
+//! The adapters that are too small for a crate: the system clock, randomness, the presence of processes, and secrets.
+//! Invariant: in this crate, only `SystemClock` and `background` (which compares two clocks) read the time of day.
 
 mod presence;
 mod secrets;
@@ -15,7 +15,7 @@ pub use presence::FilePresence;
 pub use secrets::{OperatorSecrets, SECRETS_KEY};
 pub use secrets_files::{key_file, secret_of_line};
 
-/// The system's clock. A time before 1970 is read as 1970.
+/// The clock of the system. A time before 1970 is returned as 1970.
 pub struct SystemClock;
 
 #[async_trait]
@@ -30,7 +30,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// The system's randomness: a UUID of version 4 has 122 random bits from the operating system.
+/// Randomness from the operating system. Of the 16 bytes, 122 bits are random, because the bytes are those of a UUID of version 4.
 pub struct SystemEntropy;
 
 impl Entropy for SystemEntropy {

@@ -1,5 +1,5 @@
-//! Tells which processes on this data folder are alive: each holds a lock on a file of its own for as long as it lives.
-//! Invariant: the kernel releases a lock when its process ends, however it ends, so a dead process is never reported as alive.
+//! Finds out which processes on this data folder are alive: each process locks a file of its own until it ends.
+//! Invariant: a dead process is not reported as alive, because the kernel releases the lock when the process ends, even after a crash.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
@@ -10,22 +10,24 @@ use ports::{Entropy, Presence};
 
 use super::SystemEntropy;
 
+/// The registration of this process in the folder, and the view of the other processes.
 pub struct FilePresence {
+    /// The id of this process, which is the name of its file.
     me: InstanceId,
-    /// The folder with the files of all processes.
+    /// The folder with the file of each process.
     folder: PathBuf,
     /// The locked file of this process. Dropping it releases the lock.
     _lock: File,
 }
 
 impl FilePresence {
-    /// Makes this process known in `processes` below a folder, and removes the files of dead processes.
+    /// Registers this process in the subfolder `processes` of `data`, and removes the files of dead processes.
     pub fn join(data: &Path) -> std::io::Result<Self> {
         let folder = data.join("processes");
         std::fs::create_dir_all(&folder)?;
         let me = InstanceId::from_random(SystemEntropy.bytes());
-        // The file gets its name after it is locked. A file with its name but without its lock would be taken for that of a dead
-        // process, and removed.
+        // The file is renamed to the id only after it is locked. Another process would take a file that has an id and no lock for the
+        // file of a dead process, and remove it.
         let unnamed = folder.join(format!("{STARTING}{me}"));
         let lock = OpenOptions::new().create_new(true).write(true).open(&unnamed)?;
         lock.try_lock().map_err(|error| match error {
@@ -33,18 +35,18 @@ impl FilePresence {
             TryLockError::WouldBlock => std::io::ErrorKind::WouldBlock.into(),
         })?;
         std::fs::rename(&unnamed, folder.join(me.to_string()))?;
-        sweep(&folder);
+        remove_dead_files(&folder);
         Ok(Self { me, folder, _lock: lock })
     }
 }
 
-/// The prefix of a file that is not locked yet.
+/// The prefix of the file of a process that starts and has not locked its file yet.
 const STARTING: &str = "new-";
-/// A file with the prefix `STARTING` that is older than this belongs to a process that died while it started.
+/// A file with the prefix `STARTING` that is older than this belongs to a process that died during its start.
 const LONGEST_START: Duration = Duration::from_secs(60);
 
-/// Removes the files of dead processes. A file that cannot be opened or removed stays.
-fn sweep(folder: &Path) {
+/// Removes the files of dead processes. A file that cannot be opened or removed is left for the next process that starts.
+fn remove_dead_files(folder: &Path) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
         let starting = entry.file_name().to_string_lossy().starts_with(STARTING);
@@ -74,7 +76,8 @@ impl Presence for FilePresence {
                 false
             }
             Err(TryLockError::WouldBlock) => true,
-            // If the lock cannot be read, the process counts as alive: taking over a living process's runs would run them twice.
+            // If the lock cannot be read, the process counts as alive, because a takeover from a process that is alive would run its
+            // scripts twice.
             Err(TryLockError::Error(_)) => true,
         }
     }

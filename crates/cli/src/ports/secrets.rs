@@ -1,6 +1,6 @@
 //! Finds secrets in environment variables, in the files of a folder, and in the encrypted store, in this order.
-//! Invariant: a value goes into a `Secret` and nowhere else. An error has the name of the secret, never its value or a path. A
-//! catalog cannot get the key of the store.
+//! Invariants: the value of a secret is only in a `Secret`. An error contains the name of the secret, but neither its value nor a path.
+//! A catalog cannot get the key of the encrypted store.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use store::secrets::SecretStore;
 
 use super::secrets_files as files;
 
-/// The environment variable with the key of the encrypted store.
+/// The name of the environment variable with the key of the encrypted store.
 pub const SECRETS_KEY: &str = "TOKAMAK_SECRETS_KEY";
 
 /// The secrets of the operator.
 ///
-/// The environment comes first, so that a single process can be given another value than the one that all share.
+/// The environment overrides the folder and the store, so that an operator can give another value to a single process.
 #[derive(Clone)]
 pub struct OperatorSecrets {
     /// The folder with one file for each secret: `secrets_dir`.
@@ -31,20 +31,22 @@ impl OperatorSecrets {
         Self { folder, store }
     }
 
-    /// Finds a secret. It reads the disk if the environment does not have it, so it blocks.
+    /// Finds a secret. This function blocks, because it reads the disk if the environment does not have the secret.
     pub fn find(&self, tenant: &TenantId, name: &str) -> Result<Secret, Error> {
-        match in_environment(name)? {
+        match find_in_environment(name)? {
             Some(secret) => Ok(secret),
-            None => self.on_disk(tenant, name),
+            None => self.find_on_disk(tenant, name),
         }
     }
 
     /// Finds a secret in the folder or in the encrypted store.
-    fn on_disk(&self, tenant: &TenantId, name: &str) -> Result<Secret, Error> {
-        if let Some(secret) = self.folder.as_ref().map(|folder| files::read(folder, name)).transpose()?.flatten() {
+    fn find_on_disk(&self, tenant: &TenantId, name: &str) -> Result<Secret, Error> {
+        if let Some(secret) =
+            self.folder.as_ref().map(|folder| files::read_secret_file(folder, name)).transpose()?.flatten()
+        {
             return Ok(secret);
         }
-        if let Some(secret) = self.store.get(tenant, name).map_err(|error| unopened(name, error))? {
+        if let Some(secret) = self.store.get(tenant, name).map_err(|error| store_error(name, error))? {
             return Ok(secret);
         }
         let file = self.folder.as_ref().map_or("", |_| "put it into a file of that name in secrets_dir, ");
@@ -56,21 +58,24 @@ impl OperatorSecrets {
 #[async_trait]
 impl Secrets for OperatorSecrets {
     async fn get(&self, tenant: &TenantId, name: &str) -> Result<Secret, Error> {
-        if let Some(secret) = in_environment(name)? {
+        if let Some(secret) = find_in_environment(name)? {
             return Ok(secret);
         }
         let (own, tenant, name) = (self.clone(), tenant.clone(), name.to_owned());
-        tokio::task::spawn_blocking(move || own.on_disk(&tenant, &name))
+        tokio::task::spawn_blocking(move || own.find_on_disk(&tenant, &name))
             .await
             .unwrap_or_else(|stopped| Err(Error::Unavailable(Box::new(stopped))))
     }
 }
 
 /// Finds a secret in the environment.
-fn in_environment(name: &str) -> Result<Option<Secret>, Error> {
-    // A catalog that could name the key would send it to its API.
+fn find_in_environment(name: &str) -> Result<Option<Secret>, Error> {
+    // A catalog that names the key of the store would send this key to its API.
     if name == SECRETS_KEY {
-        return Err(files::unfit(name, "it is the key of the encrypted secrets; name another secret in the catalog"));
+        return Err(files::unusable(
+            name,
+            "this name is that of the key of the encrypted secrets; name another secret in the catalog",
+        ));
     }
     match std::env::var_os(name).filter(|value| !value.is_empty()) {
         Some(value) => value.into_string().map(|text| Some(Secret::new(text))).map_err(|_| files::not_text(name)),
@@ -78,12 +83,12 @@ fn in_environment(name: &str) -> Result<Option<Secret>, Error> {
     }
 }
 
-/// Returns the error for a store that does not open. Whether it holds the secret is not known then, so this is not `NotSet`.
-fn unopened(name: &str, error: store::secrets::Error) -> Error {
+/// Returns the error for an encrypted store that cannot be opened. The error is not `NotSet`, because the store may contain the secret.
+fn store_error(name: &str, error: store::secrets::Error) -> Error {
     use store::secrets::Error as Cause;
     match error {
         Cause::Io { .. } | Cause::Full(_) | Cause::Busy { .. } | Cause::Crypto => Error::Unavailable(Box::new(error)),
-        _ => files::unfit(name, &error.to_string()),
+        _ => files::unusable(name, &error.to_string()),
     }
 }
 

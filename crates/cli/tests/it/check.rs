@@ -1,5 +1,5 @@
 //! Tests of `tokamak catalog check` and `list`: valid files, each kind of mistake, and the JSON output.
-//! Invariant: the value of a secret is in no output.
+//! Invariant: no output contains the value of a secret.
 
 use std::process::Stdio;
 
@@ -16,7 +16,7 @@ fn a_valid_file_is_reported_in_one_line() {
 }
 
 #[test]
-fn every_mistake_has_its_place_and_code() {
+fn every_mistake_is_reported_with_line_and_code() {
     let folder = tempfile::tempdir().unwrap();
     let bad = changed(
         "bad",
@@ -96,7 +96,7 @@ fn a_name_that_two_files_claim_is_a_mistake() {
 fn the_list_has_the_source_and_the_secrets_of_each_catalog() {
     let folder = tempfile::tempdir().unwrap();
     let text = changed("guarded", &[("\ntypes:", "\nauth: {basic: {user: IT_USER, password: IT_PASSWORD}}\ntypes:")]);
-    // A catalog with credentials needs https, unless its origin is on this machine.
+    // A catalog with credentials needs an https origin, unless the origin is on this machine.
     write(folder.path(), "guarded.yaml", &text.replace("http://demo.localhost", "https://demo.example"));
     let arguments = ["catalog", "list", "--catalogs", folder.path().to_str().unwrap()];
     let mut with_password = command();

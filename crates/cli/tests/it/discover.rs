@@ -1,4 +1,4 @@
-//! Tests of `tokamak discover`: it prints what the tool `discover_capabilities` answers, and fails with exit code 3 for an unknown API.
+//! Tests of `tokamak discover`: it prints the answer of the tool `discover_capabilities`, and has exit code 3 for an unknown API.
 
 use crate::program::{changed, tokamak, write};
 

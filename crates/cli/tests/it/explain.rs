@@ -1,4 +1,4 @@
-//! Tests of `tokamak explain`: it prints a page of `docs/errors/` unchanged, and names similar codes for an unknown one.
+//! Tests of `tokamak explain`: a page of `docs/errors/` is printed unchanged, and similar codes are printed for an unknown code.
 
 use crate::program::tokamak;
 

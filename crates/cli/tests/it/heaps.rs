@@ -1,4 +1,4 @@
-//! Tests of `tokamak js`, `execution`, `heap` and `session`, each on a data folder of its own.
+//! Tests of `tokamak js`, `execution`, `heap` and `session`. Each test has its own data folder.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::program::{Ended, tokamak, write};
 /// The key of a heap that does not exist.
 const UNKNOWN_HEAP: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
-/// A temporary folder that holds a data folder and the files of a test.
+/// A temporary folder with the data folder and the script files of one test.
 struct TestFolder(tempfile::TempDir);
 
 impl TestFolder {
@@ -28,7 +28,7 @@ impl TestFolder {
     }
 }
 
-/// Exit code 2 means wrong arguments, 3 that something does not exist. The code in the JSON agrees.
+/// Wrong arguments have the exit code 2, and a thing that does not exist has the exit code 3. The JSON error has the matching stable code.
 #[test]
 fn wrong_arguments_and_missing_things_have_different_exit_codes() {
     let folder = TestFolder::new();
@@ -58,7 +58,7 @@ fn wrong_arguments_and_missing_things_have_different_exit_codes() {
     assert_eq!(folder.run(&["js", &throws]).code, 1, "a run that failed is a failure");
 }
 
-/// Runs code with `tokamak js` and returns its JSON.
+/// Runs code with `tokamak js` and returns the JSON output of the run.
 fn js(folder: &TestFolder, code: &str, more: &[&str]) -> Value {
     let script = write(folder.path(), "run.js", code);
     let ended = folder.run(&[&["js", &script, "--json"], more].concat());
@@ -66,7 +66,7 @@ fn js(folder: &TestFolder, code: &str, more: &[&str]) -> Value {
     ended.json()[0].clone()
 }
 
-/// Runs code and returns the key of the heap after it.
+/// Runs code with `tokamak js` and returns the key of the heap after the run.
 fn heap(folder: &TestFolder, code: &str, more: &[&str]) -> String {
     js(folder, code, more)["heap"].as_str().unwrap().to_owned()
 }
@@ -120,19 +120,23 @@ fn a_heap_is_exported_whole_and_imported_with_a_tag_that_keeps_it() {
     let names: Vec<String> =
         std::fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
     assert!(names.iter().all(|name| !name.starts_with('.')), "a temporary file is left: {names:?}");
-    // A file that cannot be written is an error.
+    // The export to a folder that does not exist must fail.
     let missing_folder = folder.path().join("no").join("such").display().to_string();
     let ended = folder.run(&["heap", "export", &key, "-o", &missing_folder, "--json"]);
     assert_eq!((ended.code, &ended.error()["error"]["code"]), (1, &json!("unwritable")));
 
     let ended = succeed(&other, &["heap", "import", &file, "--tag", "from=a file"]);
     assert_eq!(ended.out.trim(), key);
-    assert!(ended.err.contains("from=a file imported=2") && ended.err.contains("kept for as long as"), "{}", ended.err);
+    assert!(
+        ended.err.contains("from=a file imported=2") && ended.err.contains("kept while it has a tag"),
+        "{}",
+        ended.err
+    );
     let shown = succeed(&other, &["heap", "show", &key]).json();
     assert_eq!((&shown["tags"]["from"], &shown["parents"]), (&json!("a file"), &json!([])));
     let pass = succeed(&other, &["heap", "gc", "--dry-run", "--json"]).json();
     assert_eq!((&pass["dry_run"], &pass["condemned"]), (&json!(true), &json!(0)), "{pass}");
-    // Without its tags the heap is unreferenced, until it is pinned.
+    // Without tags nothing refers to the heap, so the collection counts it until it is pinned.
     succeed(&other, &["heap", "tag", &key, "--remove", "imported", "--remove", "from"]);
     assert_eq!(succeed(&other, &["heap", "gc", "--dry-run", "--json"]).json()["condemned"], 1);
     succeed(&other, &["heap", "pin", &key]);
@@ -149,14 +153,18 @@ fn output_that_was_not_kept_is_reported() {
     let folder = TestFolder::new();
     let script = write(folder.path(), "much.js", "for (let i = 0; i < 1200; i++) console.log('x'.repeat(999))");
     let ended = succeed(&folder, &["js", &script]);
-    assert!(ended.err.contains("more bytes were printed and not kept"), "{}", ended.err);
+    assert!(ended.err.contains("more bytes of console output, which were not stored"), "{}", ended.err);
     let id = succeed(&folder, &["execution", "list", "--json"]).json()["executions"][0]["execution_id"].clone();
     let ended = succeed(&folder, &["execution", "output", id.as_str().unwrap()]);
-    assert!(ended.err.contains("more bytes were printed and not kept") && ended.out.len() > 1_000_000, "{}", ended.err);
+    assert!(
+        ended.err.contains("more bytes of console output, which were not stored") && ended.out.len() > 1_000_000,
+        "{}",
+        ended.err
+    );
     assert!(js(&folder, "console.log(1)", &[]).get("dropped_bytes").is_none());
 }
 
-/// A slot, an id and an intent name the logical session. Any other name is that of a connection.
+/// A slot, an id and an intent name a logical session. Any other name is that of a named session.
 #[test]
 fn a_session_is_named_by_slot_id_intent_or_connection_name() {
     let folder = TestFolder::new();
@@ -207,7 +215,7 @@ fn the_log_of_a_session_is_drawn() {
     assert_eq!(std::fs::read_to_string(file).unwrap().trim_end(), picture.trim_end());
 }
 
-/// Asserts that tags are closed in their order, values are quoted, and `&` and `<` occur only where markup begins.
+/// Asserts that all tags are closed in order, that attribute values are quoted, and that `&` and `<` occur only as the start of markup.
 fn assert_well_formed(text: &str) {
     let mut open_tags = Vec::new();
     let mut rest = text.trim_start();
@@ -252,7 +260,7 @@ fn a_write_that_waits_for_a_review_shows_its_plan_and_the_command_that_approves_
     let id = listed["executions"][0]["execution_id"].as_str().unwrap().to_owned();
     let shown = succeed(&folder, &["execution", "show", &id]).out;
     assert!(shown.contains("plan review") && shown.contains(line.split_once("tokamak").unwrap().1), "{shown}");
-    // The printed command can be copied and run.
+    // The test runs the printed command unchanged.
     let words: Vec<&str> = line.split_once("tokamak ").unwrap().1.split(' ').collect();
     let ended = succeed(&folder, &words);
     assert!(ended.out.contains("from code") || ended.out.contains("OPS"), "{}", ended.out);

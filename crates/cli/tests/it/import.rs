@@ -45,7 +45,7 @@ fn without_a_file_only_the_draft_is_printed_to_standard_output() {
 }
 
 #[test]
-fn the_report_as_json_is_complete() {
+fn the_json_report_has_all_operations_and_the_draft() {
     let report = tokamak(&["catalog", "import", "openapi", &tracker(), "--json"]).json();
     assert_eq!((&report["operations"], &report["mapped"], &report["deprecated"]), (&12.into(), &10.into(), &1.into()));
     assert_eq!(report["unmapped"][0]["operation"], "GET /projects/{project}/export");

@@ -1,4 +1,4 @@
-//! `tokamak catalog test` on the demo API, and on the test API, which breaks answers on request (`X-Demo-Fault`).
+//! Tests of `tokamak catalog test` on the demo API, and on the test API, which breaks answers on request (header `X-Demo-Fault`).
 //! Invariant: the command sends no write.
 
 use std::sync::LazyLock;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::program::{changed, tokamak, write};
 
-/// The origin of a test API that all tests of this file share.
+/// The origin of the test API, which all tests of this file share.
 static TEST_API: LazyLock<String> = LazyLock::new(|| {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
@@ -19,12 +19,12 @@ static TEST_API: LazyLock<String> = LazyLock::new(|| {
     origin
 });
 
-/// Returns the change of the demo catalog's origin to the test API, with this text after the line.
+/// Returns a text replacement for the demo catalog, by which its origin is the test API. `more` is added after the line `origin`.
 fn on_test_api(more: &str) -> (&'static str, String) {
     ("origin: http://demo.localhost/api", format!("origin: {}/api{more}", *TEST_API))
 }
 
-/// Returns the report on a changed demo catalog, and the exit code.
+/// Tests a changed demo catalog, and returns the JSON report and the exit code.
 fn report(changes: &[(&str, &str)], more: &[&str]) -> (Value, i32) {
     let folder = tempfile::tempdir().unwrap();
     let path = write(folder.path(), "changed.yaml", &changed("changed", changes));
@@ -56,7 +56,7 @@ fn every_read_of_the_demo_is_called() {
 }
 
 #[test]
-fn a_lie_is_a_failure_with_a_code() {
+fn each_kind_of_broken_answer_is_a_failure_with_a_code() {
     let lies = [
         ("wrong-type", "field_type"),
         ("not-json", "not_json"),
@@ -79,9 +79,10 @@ fn a_lie_is_a_failure_with_a_code() {
     }
 }
 
-/// One liar among honest ones: it fails alone, and what needed its rows finds others or says what to pass.
+/// If one capability gives wrong answers, only this one fails. A capability that needs its rows uses other rows, or is skipped with the
+/// values to pass.
 #[test]
-fn one_failure_keeps_the_rest() {
+fn a_failed_capability_does_not_fail_the_others() {
     let lie = ("    http: GET /tickets?", "    headers: {X-Demo-Fault: wrong-type}\n    http: GET /tickets?");
     let (origin, test_api) = on_test_api("");
     let (report, exit) = report(&[(origin, &test_api), lie], &[]);
@@ -93,7 +94,7 @@ fn one_failure_keeps_the_rest() {
 }
 
 #[test]
-fn a_hanging_api_has_an_end() {
+fn an_api_that_does_not_answer_is_a_timeout() {
     let slow = ("    http: GET /people?", "    headers: {X-Demo-Fault: slow=60000}\n    http: GET /people?");
     let (origin, test_api) = on_test_api("");
     let started = std::time::Instant::now();
@@ -103,7 +104,7 @@ fn a_hanging_api_has_an_end() {
 }
 
 #[test]
-fn what_the_catalog_does_not_know_is_named() {
+fn fields_without_values_and_unknown_choices_are_remarked() {
     let changes = [
         ("[open, doing, done]", "[open, doing]"),
         ("      email: string\n", "      email: string\n      nick: string\n"),
@@ -122,14 +123,14 @@ fn writes_are_never_called() {
 }
 
 #[test]
-fn parameters_and_budgets() {
+fn parameters_are_passed_and_the_call_budget_is_kept() {
     let ticket = r#"comment_list.ticket={"project":"OPS","number":42}"#;
     let ended = tokamak(&["catalog", "test", "demo", "--json", "--capability", "comment_list", "--param", ticket]);
     let report = ended.json();
     assert_eq!((ended.code, &report["ok"], &report["calls"]), (0, &json!(1), &json!(1)), "{report}");
     assert_eq!(of(&report, "comment_list")["with"]["ticket"]["number"], 42);
     let alone = tokamak(&["catalog", "test", "demo", "--capability", "comment_list"]);
-    assert_eq!(alone.code, 0, "what was skipped did not fail");
+    assert_eq!(alone.code, 0, "a skipped capability is not a failure");
     assert!(alone.out.contains("skipped  comment_list") && alone.out.contains("--param ticket=…"), "{}", alone.out);
     let spent = tokamak(&["catalog", "test", "demo", "--json", "--calls", "2"]).json();
     assert_eq!((&spent["calls"], &spent["ok"]), (&json!(2), &json!(2)), "{spent}");
@@ -149,9 +150,9 @@ fn parameters_and_budgets() {
     assert_eq!(tokamak(&["catalog", "test", "nowhere"]).code, 3);
 }
 
-/// A store over GraphQL: a connection gives the keys for the get.
+/// The GraphQL list of orders (a connection) supplies the keys with which single orders are read.
 #[test]
-fn graphql_is_called_like_the_rest() {
+fn capabilities_over_graphql_are_called() {
     let store = r#"
 catalog: store
 version: 1
@@ -178,7 +179,7 @@ capabilities:
     assert_eq!((&of(&report, "order_list")["rows"], &of(&report, "order_list")["calls"]), (&json!(60), &json!(3)));
 }
 
-/// A secret is used, named where it is missing, and shown nowhere.
+/// A secret that is set is used, a missing secret is named in the error, and no output has the value of a secret.
 #[test]
 fn credentials_come_from_secrets() {
     let guarded = r#"

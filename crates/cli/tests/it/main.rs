@@ -1,5 +1,5 @@
-//! Tests of the binary: they run it with arguments and check its output and exit code.
-//! Invariant: only the loopback network is used, and no file or process is left behind.
+//! Tests of the binary `tokamak`: each test runs it with arguments, and checks the output and the exit code.
+//! Invariant: the tests use only the loopback network, and leave no file and no process behind.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod check;

@@ -1,5 +1,5 @@
-//! Runs the binary for the tests.
-//! Invariant: the settings of the developer do not reach the binary, and it does not outlive the test.
+//! Runs the binary `tokamak` for the tests.
+//! Invariant: the binary does not see the settings of the developer, and it ends before the test ends.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-/// The result of a command that has ended.
+/// The output and the exit code of a command that has ended.
 pub struct Ended {
     pub code: i32,
     pub out: String,
@@ -37,12 +37,12 @@ pub fn command() -> Command {
     command
 }
 
-/// Runs the binary without input.
+/// Runs the binary with empty standard input, and waits until it ends.
 pub fn tokamak(arguments: &[&str]) -> Ended {
     ended(command().args(arguments).output().unwrap())
 }
 
-/// Runs the binary with input.
+/// Runs the binary with these bytes as standard input, and waits until it ends.
 pub fn tokamak_with(arguments: &[&str], stdin: &[u8]) -> Ended {
     let mut child = command().args(arguments).stdin(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(stdin).unwrap();

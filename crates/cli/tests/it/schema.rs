@@ -1,5 +1,5 @@
-//! Tests of the JSON Schema of the catalog format: it is the committed one, accepts valid catalogs, and refuses mistakes.
-//! Invariant: the example of the documentation is among the catalogs that are checked.
+//! Tests of the JSON Schema of catalogs: the schema equals the committed file, accepts valid catalogs, and refuses mistakes.
+//! Invariant: the example of docs/catalog.md is among the valid catalogs.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The compiled schema.
+/// The compiled schema, which validates catalogs.
 struct Validator {
     schemas: boon::Schemas,
     schema: boon::SchemaIndex,
@@ -29,7 +29,7 @@ impl Validator {
     }
 }
 
-/// Returns the first YAML block of the documentation.
+/// Returns the example catalog: the first YAML block of the documentation.
 fn example() -> String {
     let page = std::fs::read_to_string(repository().join("docs/catalog.md")).unwrap();
     let block = page.split_once("```yaml\n").unwrap().1;
@@ -72,9 +72,9 @@ fn shipped_catalogs_and_the_example_are_valid() {
     }
 }
 
-/// Each mistake is one change to a valid catalog. The schema and the reader refuse the same mistakes.
+/// Each mistake is one change to a valid catalog. Both the schema and the catalog reader must refuse it.
 #[test]
-fn mistakes_are_refused() {
+fn the_schema_and_the_reader_refuse_the_same_mistakes() {
     let good = as_json(&example());
     let validator = Validator::new();
     validator.validate(&good).unwrap();

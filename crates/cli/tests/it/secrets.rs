@@ -1,5 +1,5 @@
 //! Tests of `tokamak secret`, `doctor` and `serve` with an encrypted store.
-//! Invariant: no value is in the output of a process, and every process that is started is ended.
+//! Invariant: no output of a process contains the value of a secret, and every started process is ended.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -7,6 +7,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
+/// The environment variable with the key of the encrypted store.
 const KEY: &str = "TOKAMAK_SECRETS_KEY";
 /// The token that the demo API accepts.
 const TOKEN: &str = "demo-token";
@@ -23,7 +24,7 @@ fn tokamak(data: &Path, key: Option<&str>, arguments: &[&str]) -> Command {
 
 fn run(data: &Path, key: Option<&str>, arguments: &[&str], input: &[u8]) -> Output {
     let mut child = tokamak(data, key, arguments).stdin(Stdio::piped()).spawn().unwrap();
-    // A command that refuses before it reads closes the pipe.
+    // The write fails if the command refuses its arguments and ends without reading standard input.
     let _ = child.stdin.take().unwrap().write_all(input);
     child.wait_with_output().unwrap()
 }
@@ -39,7 +40,7 @@ fn succeed(data: &Path, arguments: &[&str], input: &str) -> String {
     String::from_utf8(ended.stdout).unwrap()
 }
 
-/// Runs a command that must fail, and returns its exit code and its stable code.
+/// Runs a command that must fail, and returns its exit code and the stable code of its error.
 fn refused(data: &Path, key: Option<&str>, arguments: &[&str], input: &[u8]) -> (i32, String) {
     let ended = run(data, key, &[&["--json"], arguments].concat(), input);
     let printed = text(&ended);
@@ -69,7 +70,7 @@ fn secrets_are_set_listed_and_removed() {
 }
 
 #[test]
-fn every_refusal_has_a_code_and_leaves_the_file_alone() {
+fn every_refusal_has_a_code_and_does_not_change_the_file() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path();
     let path = data.join("secrets.enc");
@@ -162,7 +163,7 @@ impl Server {
         let mut process = tokamak(data, Some("right"), &arguments).spawn().unwrap();
         let mut lines = BufReader::new(process.stderr.take().unwrap()).lines();
         let ready = lines.next().unwrap().unwrap();
-        // The rest is read too, because a full pipe would block the server.
+        // A thread reads all further lines, because a full pipe would block the server.
         std::thread::spawn(move || lines.for_each(drop));
         let url = ready.split_whitespace().nth(1).unwrap().to_owned();
         Self { process, url }

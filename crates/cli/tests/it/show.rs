@@ -1,5 +1,5 @@
-//! Tests of `tokamak catalog show` and `schema`: the table, its cost, and the graph in each form.
-//! Invariant: output for another program is alone on standard output.
+//! Tests of `tokamak catalog show` and `schema`: the table, its cost, and the graph as Mermaid and SVG.
+//! Invariant: a graph or JSON for another program is the only text on standard output.
 
 use serde_json::json;
 

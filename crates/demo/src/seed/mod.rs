@@ -1,28 +1,28 @@
-//! Generates the seeded `World`: the same seed gives the same data in every build.
-//! Invariants: the same seed gives the same bytes of JSON; projects and people are the same for every seed; within a
-//! project, tickets are numbered from 1 in order of creation; comment ids rise with time.
+//! Generates the data of the tracker (`World`) from a seed: a number that starts the random numbers.
+//! Invariants: the same seed gives the same bytes of JSON in every build. Projects and people are the same for every seed. Within a
+//! project, tickets are numbered from 1 in order of creation. A later comment has a higher id.
 
 mod prng;
 mod text;
 mod words;
 
-use crate::calendar::{DAY, LAST_DAY, date, instant};
+use crate::calendar::{LAST_DAY, SECONDS_PER_DAY, date, instant};
 use crate::world::{Comment, Person, PersonRef, Project, State, Ticket, TicketRef, World};
 use words::{COMMENTS, PEOPLE, PROJECTS, ProjectRow};
 
 pub use prng::Prng;
 
-/// No ticket is created later, so that every ticket has time for comments before `LAST_DAY`.
+/// The last day on which a generated ticket is created. It is before `LAST_DAY`, so that every ticket can get comments.
 const LAST_TICKET_DAY: u64 = LAST_DAY - 12;
 
 const COMMENT_COUNT: usize = 600;
 
-/// This ticket has more comments than fit on one page of the default size.
+/// The ticket that has more comments than fit on one page of the default size.
 const DEBATED: (&str, u64) = ("OPS", 42);
 const DEBATED_COMMENTS: usize = 45;
 
 impl World {
-    /// Generates the world of a seed.
+    /// Generates the data of a seed.
     pub fn seeded(seed: u64) -> World {
         let mut prng = Prng::stream(seed, "tickets");
         let generated: Vec<GeneratedTicket> = PROJECTS.iter().flat_map(|row| tickets(&mut prng, row)).collect();
@@ -35,12 +35,12 @@ impl World {
     }
 }
 
-/// A ticket with the facts that its comments depend on.
+/// A generated ticket, with the data from which its comments are generated.
 struct GeneratedTicket {
     ticket: Ticket,
-    /// Its project, for the authors of comments.
+    /// The project of the ticket, whose members are the authors of comments.
     row: &'static ProjectRow,
-    /// Seconds since 1970-01-01.
+    /// The moment of creation in seconds since 1970-01-01.
     created: u64,
 }
 
@@ -64,13 +64,13 @@ fn project(row: &ProjectRow) -> Project {
         name: row.name.to_owned(),
         about: row.about.to_owned(),
         lead: row.lead.to_owned(),
-        created_at: instant(row.created * DAY + 9 * 3_600),
+        created_at: instant(row.created * SECONDS_PER_DAY + 9 * 3_600),
     }
 }
 
 fn tickets(prng: &mut Prng, row: &'static ProjectRow) -> Vec<GeneratedTicket> {
-    let first = (row.created + 1) * DAY;
-    let span = LAST_TICKET_DAY * DAY - first;
+    let first = (row.created + 1) * SECONDS_PER_DAY;
+    let span = LAST_TICKET_DAY * SECONDS_PER_DAY - first;
     let mut created: Vec<u64> = (0..row.tickets).map(|_| first + prng.below(span)).collect();
     created.sort_unstable();
     let numbered = (1..).zip(created);
@@ -87,13 +87,13 @@ fn ticket(prng: &mut Prng, row: &ProjectRow, number: u64, created: u64) -> Ticke
         State::Doing => true,
         State::Done => prng.chance(95),
     };
-    let day = created / DAY;
+    let day = created / SECONDS_PER_DAY;
     Ticket {
         project: row.key.to_owned(),
         number,
         title,
         state,
-        // The mean of two draws: most tickets are in the middle, few are 1 or 5.
+        // The priority is the mean of two random numbers, so most tickets have a middle priority and few have 1 or 5.
         priority: 1 + (prng.below(5) + prng.below(5)).div_ceil(2),
         votes: votes(prng),
         labels,
@@ -105,7 +105,7 @@ fn ticket(prng: &mut Prng, row: &ProjectRow, number: u64, created: u64) -> Ticke
     }
 }
 
-/// Draws a state. An older ticket is more likely done; `youth` is 0 for the oldest of the project and 100 for the youngest.
+/// Draws a state. An older ticket is more likely done. `youth` is 0 for the oldest ticket of the project and 100 for the newest.
 fn state(prng: &mut Prng, youth: u64) -> State {
     match prng.below(100) {
         roll if roll < 85 - youth * 3 / 4 => State::Done,
@@ -114,7 +114,7 @@ fn state(prng: &mut Prng, youth: u64) -> State {
     }
 }
 
-/// Draws a number of votes: most tickets have a handful, a few have hundreds.
+/// Draws a number of votes. Most tickets have a few votes, and some have hundreds.
 fn votes(prng: &mut Prng) -> u64 {
     let ceiling = *prng.pick(&[3, 8, 20, 60, 240]);
     prng.below(ceiling)
@@ -126,8 +126,10 @@ fn comments(prng: &mut Prng, tickets: &[GeneratedTicket]) -> Vec<Comment> {
     while subjects.len() < COMMENT_COUNT {
         subjects.push(prng.pick(tickets));
     }
-    let mut dated: Vec<(u64, &GeneratedTicket)> =
-        subjects.into_iter().map(|generated| (generated.created + 600 + prng.below(11 * DAY), generated)).collect();
+    let mut dated: Vec<(u64, &GeneratedTicket)> = subjects
+        .into_iter()
+        .map(|generated| (generated.created + 600 + prng.below(11 * SECONDS_PER_DAY), generated))
+        .collect();
     // The sort is stable, so two comments of one second keep the order in which they were drawn.
     dated.sort_by_key(|(written, _)| *written);
     let numbered = (1..).zip(dated);
@@ -170,7 +172,7 @@ mod tests {
         assert_ne!(World::seeded(7).tickets, World::seeded(8).tickets);
     }
 
-    /// Catalog cases and documentation quote this world. After a change of the fingerprint, they must be reviewed.
+    /// The tests of the demo catalog and the documentation quote the generated data. If the fingerprint changes, they must be reviewed.
     #[test]
     fn the_served_world_does_not_change() {
         let world = World::seeded(SEED);

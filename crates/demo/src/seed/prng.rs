@@ -1,11 +1,11 @@
-//! The random numbers of the seeded worlds: SplitMix64.
-//! Invariant: the sequence depends on the seed alone, on every platform and in every build.
+//! The generator of random numbers for the seeded data: SplitMix64.
+//! Invariant: the sequence depends only on the seed, so it is the same on every platform and in every build.
 
-/// A stream of numbers that are random enough for made-up data.
+/// A stream of pseudorandom numbers. Its quality is sufficient for generated data, but not for secrets.
 pub struct Prng(u64);
 
 impl Prng {
-    /// Returns the stream of one table. Each table has its own, because one that needs more numbers must not change the others.
+    /// Returns the stream for one table of the data. Each table has its own stream, so that a change of one table does not change others.
     pub fn stream(seed: u64, table: &str) -> Prng {
         let mut prng = Prng(seed);
         for byte in table.bytes() {
@@ -24,18 +24,18 @@ impl Prng {
         mixed ^ (mixed >> 31)
     }
 
-    /// Returns a number in `0..n` (0 when `n` is 0).
+    /// Returns a number in `0..n`, or 0 if `n` is 0.
     pub fn below(&mut self, n: u64) -> u64 {
         let wide = u128::from(self.number()) * u128::from(n);
         (wide >> 64) as u64
     }
 
-    /// Returns true in `percent` of a hundred draws.
+    /// Returns true with a probability of `percent` in a hundred.
     pub fn chance(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
 
-    /// Returns one of `items`. It panics on an empty list; callers pass constant lists, or lists that are made from one.
+    /// Returns one of `items`. An empty list is a panic; all callers pass constant lists or lists made from them.
     pub fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         &items[self.below(items.len() as u64) as usize]
     }
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn the_sequence_is_the_published_one() {
-        // Other implementations of SplitMix64 are checked against these values for the seed 1234567.
+        // These are the published test values of SplitMix64 for the seed 1234567.
         let mut prng = Prng(1_234_567);
         assert_eq!(prng.number(), 6_457_827_717_110_365_317);
         assert_eq!(prng.number(), 3_203_168_211_198_807_973);

@@ -1,6 +1,6 @@
-//! Composes the titles, bodies and labels of the seeded tickets from the phrases of `words`.
-//! Invariants: a text depends on the state of the generator alone. The texts together hold quotes, tabs, line breaks, backslashes
-//! and other scripts, so that a client is tested with them.
+//! Composes the titles, bodies and labels of the generated tickets from the phrases of `words`.
+//! Invariants: a text depends only on the random numbers. Some texts contain quotes, tabs, line breaks, backslashes and characters of
+//! other scripts, so that a client is tested with them.
 
 use super::prng::Prng;
 use super::words::{KINDS, LABELS, MESSAGES, PARAGRAPHS, SERVICES, WHEN};
@@ -12,7 +12,7 @@ pub struct TicketTexts {
     pub labels: Vec<String>,
 }
 
-/// Composes the texts of one ticket about one of the project's places.
+/// Composes the texts of one ticket. They are about one of the `places`, which are parts of the project's product.
 pub fn compose(prng: &mut Prng, places: &[&str]) -> TicketTexts {
     let place = *prng.pick(places);
     // Half of all tickets are bugs; the others have any kind.

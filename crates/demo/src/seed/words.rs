@@ -1,6 +1,6 @@
-//! The constants of the seeded world: people, projects, and the phrases that texts are composed of.
-//! Invariants: no list is empty; rows are sorted by key; members and leads are ids of `PEOPLE`; `{place}` in a phrase stands
-//! for one of the project's places. Changing anything here changes the world that catalogs and cases quote.
+//! The constants of the generated data: people, projects, and the phrases from which texts are composed.
+//! Invariants: no list is empty. Rows are sorted by key. Members and leads are ids of `PEOPLE`. `{place}` in a phrase is replaced by one
+//! of the project's places. Any change of this file changes the data that tests and documentation quote.
 
 use crate::world::Team;
 use crate::world::Team::{Platform, Product, Security, Support};
@@ -29,9 +29,9 @@ pub const PEOPLE: [(&str, &str, Team, &str); 24] = [
     ("rosa", "Rosa Almeida", Platform, "2017-09-25"),
     ("sven", "Sven Dahl", Security, "2020-08-17"),
     ("tara", "Tara Iyer", Product, "2021-11-29"),
-    // This person is in no project and so owns no ticket.
+    // This person is in no project and therefore owns no ticket.
     ("yuki", "Yuki Tanaka", Platform, "2026-03-09"),
-    // A client that does not percent-encode this id in a path gets a wrong answer.
+    // This id tests whether a client percent-encodes path segments.
     ("zoë", "Zoë de Vries", Support, "2023-10-02"),
 ];
 
@@ -40,15 +40,15 @@ pub struct ProjectRow {
     pub key: &'static str,
     pub name: &'static str,
     pub about: &'static str,
-    /// The id of a person.
+    /// The id of the person who leads the project.
     pub lead: &'static str,
-    /// Days since 1970-01-01.
+    /// The day of creation, in days since 1970-01-01.
     pub created: u64,
-    /// The number of its tickets.
+    /// The number of generated tickets of the project.
     pub tickets: usize,
-    /// The ids of the people who report, own and comment on its tickets.
+    /// The ids of the people who report, own and comment on the tickets of the project.
     pub members: &'static [&'static str],
-    /// The parts of the product that its tickets are about.
+    /// The parts of the project's product. Each ticket is about one of these places.
     pub places: &'static [&'static str],
 }
 
@@ -161,7 +161,7 @@ pub const PROJECTS: [ProjectRow; 6] = [
     },
 ];
 
-/// The word that each kind of ticket gets as its first label, and the titles of that kind.
+/// The kinds of tickets: the word that is the first label of each ticket of the kind, and the titles of the kind.
 pub const KINDS: [(&str, &[&str]); 4] = [("bug", BUGS), ("feature", FEATURES), ("chore", CHORES), ("docs", DOCS)];
 
 const BUGS: &[&str] = &[
@@ -179,7 +179,7 @@ const BUGS: &[&str] = &[
     "{place} retries forever",
 ];
 
-/// The condition at the end of a bug's title. The empty one keeps some titles short.
+/// The condition that is appended to the title of a bug. An empty condition is included, so that some titles are short.
 pub const WHEN: [&str; 13] = [
     "",
     " after a deploy",
@@ -227,7 +227,7 @@ const DOCS: &[&str] = &[
     "Fix broken links about the {place}",
 ];
 
-/// Labels beside the kind. Some need encoding in a query: a space, `&`, `+`, `/`.
+/// The labels that are added after the kind. Some have characters that need encoding in a query: a space, `&`, `+`, `/`.
 pub const LABELS: [&str; 10] = [
     "a11y",
     "c++",

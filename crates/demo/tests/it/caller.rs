@@ -1,4 +1,4 @@
-//! Calls the capabilities of a catalog on a served API as a session does: binds the request, sends it, decodes the answer.
+//! Calls the capabilities of a catalog on a served API in the same way as a session: builds the request, sends it, and decodes the answer.
 //! The tests of `testapi` use this file too.
 
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ pub struct Caller {
     catalog: Catalog,
     /// The names of the capabilities that were called.
     called: BTreeSet<String>,
-    /// The fields that a program needs; `None` means all.
+    /// The fields that the caller needs. `None` means all fields.
     pub fields: Option<Vec<String>>,
 }
 

@@ -1,4 +1,4 @@
-//! The shipped catalog `demo`: every capability is called on the served demo API.
+//! Tests every capability of the shipped catalog `demo` on a served demo API.
 
 use catalog::Row;
 use serde_json::{Value, json};

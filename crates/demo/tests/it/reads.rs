@@ -1,4 +1,4 @@
-//! The reads: paging, filters, search, single items, and refusals with their messages.
+//! Tests of the routes that read: paging, filters, search, single items, and refusals with their messages.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use tokio::net::TcpListener;
 
 use crate::served::{Served, world};
 
-/// Returns the message of a refusal, whose status and code are checked.
+/// Checks the status and the code of a refusal, and returns its message.
 async fn refusal(served: &Served, target: &str, status: u16, code: &str) -> String {
     let reply = served.ask(&format!("GET {target}"), &[], b"").await;
     assert_eq!(reply.header("content-type"), Some("application/json"), "{target}");
@@ -17,7 +17,7 @@ async fn refusal(served: &Served, target: &str, status: u16, code: &str) -> Stri
     reply.json()["error"]["message"].as_str().unwrap().to_owned()
 }
 
-/// Reads every page of a list and checks the numbers of each.
+/// Reads every page of a list, and checks the page number and the total of each page.
 async fn read_all(served: &Served, list: &str, per_page: u64) -> Vec<Value> {
     let mut items = Vec::new();
     for page in 1.. {

@@ -1,4 +1,4 @@
-//! A served demo API whose effects are counted, and a raw client for it.
+//! Starts a demo API for a test, with a record of its effects and a raw HTTP client for it.
 
 use std::ops::Deref;
 use std::sync::{Arc, Mutex};
@@ -8,7 +8,7 @@ use serde_json::Value;
 use testkit::raw_http::RawClient;
 use tokio::net::TcpListener;
 
-/// A server on a free port of loopback. It ends with the test's runtime.
+/// A demo API on a free loopback port, with its client. The server ends with the runtime of the test.
 pub struct Served {
     pub client: RawClient,
     effects: Arc<Mutex<Vec<(WriteCall, u64)>>>,
@@ -27,7 +27,7 @@ impl Served {
         Served { client: RawClient { address }, effects }
     }
 
-    /// Returns the writes that changed something, each with its number.
+    /// Returns the writes that changed data, each with its number.
     pub fn effects(&self) -> Vec<(WriteCall, u64)> {
         self.effects.lock().unwrap().clone()
     }

@@ -1,4 +1,4 @@
-//! A stopped server ends, whatever its clients do.
+//! Tests of the shutdown: a stopped server ends, even if clients keep connections open.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// A server that a test stops.
+/// A running server that the test can stop.
 struct Server {
     client: RawClient,
     stop: oneshot::Sender<()>,
@@ -44,13 +44,13 @@ async fn shutdown_returns_at_once_despite_idle_connections() {
     drop((silent, kept));
 }
 
-/// A client that went silent in the middle of a request delays the end, but does not prevent it.
+/// A client that sent only half of a request delays the end of the server by `STOP_GRACE` at most.
 #[tokio::test]
 async fn shutdown_returns_despite_half_a_request() {
     let server = Server::start().await;
     let mut half = TcpStream::connect(server.client.address).await.unwrap();
     half.write_all(b"GET /api/pro").await.unwrap();
-    // An answer on a later connection shows that the earlier one has been accepted.
+    // After an answer on a second connection, the server must have accepted the first connection too.
     server.client.get("/api/projects").await;
     server.stop_within(Duration::from_secs(20)).await;
     drop(half);

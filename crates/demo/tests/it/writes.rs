@@ -1,4 +1,4 @@
-//! Writes happen once, are counted, and are refused with the mistakes in their fields.
+//! Tests of the routes that write: a write happens once, is counted, and is refused with the mistakes in its fields.
 
 use serde_json::{Value, json};
 use testkit::raw_http::{JSON, RawReply};
@@ -51,7 +51,7 @@ async fn a_ticket_can_be_created_changed_closed_and_deleted() {
     assert_eq!((deleted.status, deleted.body.len()), (204, 0));
     assert_eq!(served.ask(&format!("GET {one}"), &[], b"").await.status, 404);
     assert_eq!(served.ask(&format!("DELETE {one}"), &[], b"").await.status, 404);
-    // The number of the deleted ticket and the ids of its comments are not given again.
+    // The number of the deleted ticket and the ids of its comments are not used again.
     assert_eq!(served.send(CREATE, &json!({"title": "Next"})).await.json()["number"], 120);
     let next = served.send("POST /api/projects/OPS/tickets/120/comments", &json!({"text": "x"})).await;
     assert_eq!(next.json()["id"], 603);
@@ -130,7 +130,7 @@ async fn concurrent_calls_with_one_key_are_one_effect() {
     assert_eq!(served.get("/api/projects/OPS/tickets").await["total"], 138);
 }
 
-/// A refused call has no effect, so the corrected call may use its key.
+/// A refused call has no effect and does not use its idempotency key, so the corrected call may have the same key.
 #[tokio::test]
 async fn a_refused_call_does_not_use_its_key() {
     let served = Served::start().await;

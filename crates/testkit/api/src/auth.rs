@@ -1,6 +1,6 @@
-//! The routes under `/auth`: the list of projects behind each kind of credential.
-//! Invariants: the credentials are fixed and documented, and no secret. A route accepts its own credential in its own place only.
-//! Without it, the answer is a 401 that names in WWW-Authenticate what was expected, also if more is wrong with the request.
+//! The routes under `/auth`: each returns the list of projects and requires another kind of credential.
+//! Invariants: the credentials are constants for tests. A route accepts only its own kind of credential, and only in the right place.
+//! A request without this credential gets a 401 whose WWW-Authenticate names the expected scheme, whatever else is wrong with it.
 
 use std::sync::Arc;
 
@@ -115,7 +115,7 @@ pub fn basic_credentials(headers: &HeaderMap) -> Option<(String, String)> {
     Some((user.to_owned(), password.to_owned()))
 }
 
-/// Returns the part of the Authorization header after the scheme's name, which may have any case.
+/// Returns the part of the Authorization header after the name of the scheme. Upper and lower case of the name are equal.
 fn after_scheme<'h>(headers: &'h HeaderMap, scheme: &str) -> Option<&'h str> {
     let (name, rest) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     name.eq_ignore_ascii_case(scheme).then(|| rest.trim())

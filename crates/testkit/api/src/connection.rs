@@ -1,5 +1,5 @@
-//! A listener whose connections can end with a reset, when the fault `close` asks for it.
-//! Invariant: a connection ends with a reset only if its handle asked for one; all others end as TCP ends them.
+//! A TCP listener whose connections can end with a reset, which the fault `close` needs.
+//! Invariant: a connection ends with a reset only after `end_with_reset` on its `ConnectionHandle`; other connections end normally.
 
 use std::io;
 use std::net::SocketAddr;
@@ -21,7 +21,7 @@ pub struct ResettableStream {
     handle: ConnectionHandle,
 }
 
-/// The handle that a request has of the connection on which it came.
+/// The handle by which the handler of a request controls the connection of this request.
 #[derive(Clone, Default)]
 pub struct ConnectionHandle(Arc<AtomicBool>);
 
@@ -42,7 +42,7 @@ impl Listener for ResettableListener {
 
     async fn accept(&mut self) -> (ResettableStream, SocketAddr) {
         let (stream, address) = Listener::accept(&mut self.0).await;
-        // The fault `drip` sends single bytes, which Nagle's algorithm would join. Nothing else depends on the option.
+        // The fault `drip` sends single bytes, which Nagle's algorithm would join. If the option cannot be set, the other faults still work.
         drop(stream.set_nodelay(true));
         (ResettableStream { stream, handle: ConnectionHandle::default() }, address)
     }
@@ -95,7 +95,7 @@ impl AsyncWrite for ResettableStream {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // After an orderly end, the client would not see the reset.
+        // The shutdown is skipped, because after an orderly end the client would not see the reset.
         if self.handle.ends_with_reset() {
             return Poll::Ready(Ok(()));
         }

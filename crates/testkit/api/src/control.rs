@@ -1,6 +1,6 @@
-//! The routes under `/control`, by which a test sees and sets the state: effects, recorded requests, fault rules, tokens, reset.
-//! Invariants: the interceptor neither records nor breaks these requests, so a test can always look and always repair. No route shows
-//! a token. A list of rules is set whole or not at all.
+//! The routes under `/control`, by which a test reads and sets the state: effects, recorded requests, fault rules, tokens, reset.
+//! Invariants: the interceptor neither records nor breaks these requests, so a test can always use them. No route shows a token. A list
+//! of fault rules is replaced as a whole or not at all.
 
 use std::sync::Arc;
 
@@ -57,7 +57,7 @@ struct RulesBody {
 struct RuleBody {
     /// A fault in the form of the header `X-Demo-Fault`.
     fault: String,
-    /// Any method, unless one is named.
+    /// The method of the requests that get the fault. `None` means any method.
     method: Option<String>,
     #[serde(default = "every_path")]
     path: String,
@@ -105,9 +105,9 @@ fn rules_answer(api: &TestApi) -> Response {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TokensBody {
-    /// The lifetime in seconds of tokens that are issued from here on.
+    /// The lifetime in seconds of tokens that are issued after this request.
     expires_in: Option<u64>,
-    /// `all`, or one token.
+    /// The token to revoke, or `all`.
     revoke: Option<String>,
 }
 

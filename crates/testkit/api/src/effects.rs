@@ -1,6 +1,6 @@
-//! The log of effects: one entry for each write that changed something.
-//! Invariant: an entry is made under the lock of its change, so the log and the data never disagree; a replayed or refused write
-//! has no entry.
+//! The log of effects: one entry for each write that changed data.
+//! Invariant: an entry is made under the lock of its change, so the log and the data always agree. A replayed or refused write has no
+//! entry.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -15,7 +15,7 @@ pub struct EffectLog(Mutex<Vec<Effect>>);
 pub struct Effect {
     method: String,
     path: String,
-    /// The idempotency key or the clientMutationId.
+    /// The idempotency key or the clientMutationId of the write, if it had one.
     key: Option<String>,
     /// The number of the effect, which counts from 1.
     at: u64,

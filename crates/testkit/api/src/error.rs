@@ -1,4 +1,4 @@
-//! The reasons to refuse a request that the demo does not have, in the demo's JSON.
+//! The errors of the test API: those of the demo API, and further reasons to refuse a request, in the same JSON.
 
 use axum::http::header::WWW_AUTHENTICATE;
 use axum::http::{HeaderValue, StatusCode};
@@ -8,10 +8,10 @@ use demo::{ApiError, error_response};
 /// The result of a handler.
 pub type HandlerResult = Result<Response, TestApiError>;
 
-/// A refused request. Each variant is a mistake of the client.
+/// The reason why a request is refused. Each variant is a mistake of the client.
 #[derive(Debug, thiserror::Error)]
 pub enum TestApiError {
-    /// A refusal that the demo has too.
+    /// A refusal that the demo API has too.
     #[error(transparent)]
     Demo(#[from] ApiError),
     #[error("no upload {id}")]

@@ -1,6 +1,6 @@
 //! Forms: `application/x-www-form-urlencoded`, `multipart/form-data` (RFC 7578), and the route that opens a ticket from either.
-//! Invariants: a form opens the ticket that the JSON route opens from the same fields. Text that is not UTF-8 is refused, never
-//! replaced. The bytes of a part are those between its blank line and the next delimiter.
+//! Invariants: a form opens the same ticket as the JSON route with the same fields. Text that is not UTF-8 is refused. The content of a
+//! part is exactly the bytes between its blank line and the next delimiter.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ async fn create_ticket(State(api): ApiState, query: UncheckedQuery, request: Wri
         match key.filter(|key| data.world.project(key).is_some()) {
             Some(key) => open_ticket(data, &key, fields),
             None => {
-                // In a form the project is a field like any other, so it is refused like one.
+                // In a form the project is one of the fields, so an unknown project is the mistake of a field and not a 404.
                 if !fields.is_refused("project") {
                     fields.refuse::<()>("project", "must be the key of a project");
                 }
@@ -48,8 +48,8 @@ async fn create_ticket(State(api): ApiState, query: UncheckedQuery, request: Wri
     Ok(answer)
 }
 
-/// Returns the fields of a ticket as JSON would have them. A form has text only: numbers as digits, lists by repetition. Of another
-/// field that is repeated, the last value counts.
+/// Converts the pairs of a form to the JSON fields of a ticket. A form has only text: a number is written in digits, and a list repeats
+/// its field. If another field is repeated, its last value is used.
 fn json_fields(pairs: Vec<(String, String)>) -> Map<String, Value> {
     let mut fields = Map::new();
     for (name, value) in pairs {
@@ -66,7 +66,7 @@ fn json_fields(pairs: Vec<(String, String)>) -> Map<String, Value> {
     fields
 }
 
-/// Parses an urlencoded form to its pairs, in their order.
+/// Parses a urlencoded form to pairs of name and value, in their order.
 pub fn parse_form(body: &[u8]) -> Result<Vec<(String, String)>, ApiError> {
     let pairs = body.split(|byte| *byte == b'&').filter(|pair| !pair.is_empty());
     pairs
@@ -87,7 +87,7 @@ fn decode_text(encoded: &[u8]) -> Result<String, ApiError> {
 /// A part of a multipart body.
 pub struct Part {
     pub name: String,
-    /// Is present if the part is a file.
+    /// The file name, which only a part with a file has.
     pub file_name: Option<String>,
     pub content_type: Option<String>,
     pub body: Bytes,

@@ -1,6 +1,6 @@
-//! The interceptor before every route: it records the request and applies the fault that a header or a rule asks for.
-//! Invariants: without a fault the answer passes unchanged; requests to `/control` are neither recorded nor broken, so a test can
-//! always look and always repair.
+//! The interceptor before every route: it records each request, and applies the fault that a header or a rule selects.
+//! Invariants: without a fault the answer is unchanged. Requests to `/control` are neither recorded nor broken, so a test can always
+//! use them.
 
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ async fn read_body(body: Body) -> Result<Bytes, ApiError> {
     if body.is_end_stream() {
         return Ok(Bytes::new());
     }
-    // A body that announces more than the limit is refused at once; otherwise the client would first have to send it.
+    // A body whose announced length exceeds the limit is refused at once. Otherwise the client would first have to send the whole body.
     if body.size_hint().lower() > MAX_BODY as u64 {
         return Err(ApiError::BodyTooLarge { max: MAX_BODY });
     }

@@ -1,8 +1,8 @@
-//! The test API: the demo's tracker with everything that a hostile or unusual API does around it. It has faults on request, every
-//! form of paging and of credentials, forms and uploads, a store over GraphQL, and routes by which a test sees and sets its state.
-//! It is a package apart from `testkit`, so that a crate that only needs ports in memory does not build axum and async-graphql.
-//! Invariants: a request without a fault is answered as the demo answers it; no clock is in any answer but those of a rate limit;
-//! every answer is JSON, errors included, except the GraphQL schema's text and the bodies that a fault breaks.
+//! The test API: the tracker of the demo API with the behaviour of hostile and unusual APIs. It has faults on request, every form of
+//! paging and of credentials, forms and uploads, a store over GraphQL, and routes by which a test reads and sets its state.
+//! This package is separate from `testkit`, so that a crate that needs only ports in memory does not build axum and async-graphql.
+//! Invariants: a request without a fault is answered as by the demo API. Only the answers of a rate limit depend on a clock. Every
+//! answer is JSON, including errors, except the text of the GraphQL schema and the bodies that a fault breaks.
 
 mod auth;
 mod connection;
@@ -30,7 +30,7 @@ use tokio::net::TcpListener;
 use connection::{ConnectionHandle, ResettableListener};
 use state::TestApi;
 
-/// Serves the test API with a state of its own, seeded like the demo, for as long as the future is polled.
+/// Serves the test API with new state that has the seeded data of the demo API. The server ends when the future is dropped.
 pub async fn serve(listener: TcpListener) -> std::io::Result<()> {
     let service = router().into_make_service_with_connect_info::<ConnectionHandle>();
     axum::serve(ResettableListener(listener), service).await

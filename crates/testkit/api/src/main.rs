@@ -1,5 +1,5 @@
-//! `test-api [--port N]`: serves the test API on loopback until it is killed.
-//! It prints its address in one line on stdout as soon as it listens. Without `--port`, or with port 0, it takes a free port.
+//! The program `test-api [--port N]`: serves the test API on loopback until the process is killed.
+//! The program prints its address in one line on stdout as soon as it listens. Without `--port`, or with port 0, it uses a free port.
 
 use std::io::{Error, ErrorKind, Write};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -26,6 +26,6 @@ fn port(arguments: &[String]) -> std::io::Result<u16> {
 fn print_address(address: SocketAddr) -> std::io::Result<()> {
     let mut stdout = std::io::stdout().lock();
     writeln!(stdout, "{address}")?;
-    // A pipe is buffered, and the test that started this process waits for the line.
+    // A pipe buffers the line, and the test that started this process waits for it.
     stdout.flush()
 }

@@ -1,8 +1,7 @@
-//! One list of tickets, paged in six forms: by page number, by offset, by a cursor in the query or in the body, by a Link header, and
-//! by the next page's whole URL.
-//! Invariants: each form, read from its first page to its last, gives every ticket once and in the same order; a page has 20 items by
-//! default and 100 at most. A form misleads its client only on request: `repeat` gives the same position for ever, and `next`
-//! points to another origin.
+//! The list of tickets in six forms of paging: by page number, by offset, by a cursor in the query, by a cursor in the body, by a Link
+//! header, and by the whole URL of the next page.
+//! Invariants: in each form, all pages together have every ticket once and in the same order. A page has 20 items by default and 100 at
+//! most. Paging misleads the client only on request: `repeat` returns the same position forever, and `next` sets another origin.
 
 use std::sync::Arc;
 
@@ -26,7 +25,7 @@ use crate::state::{ApiState, TestApi};
 pub const DEFAULT_PAGE_SIZE: u64 = 20;
 pub const MAX_PAGE_SIZE: u64 = 100;
 
-/// RFC 2606 reserves this name. It never resolves, so a request that follows the link fails and reaches nobody.
+/// An origin whose host name never resolves, because RFC 2606 reserves it. A request that follows such a link fails and reaches no host.
 const FOREIGN_ORIGIN: &str = "http://foreign.invalid";
 
 pub fn routes() -> Router<Arc<TestApi>> {
@@ -45,7 +44,7 @@ async fn by_page(State(api): ApiState, query: UncheckedQuery) -> HandlerResult {
     Ok(window.answer(api.tracker.read().world.tickets.iter()))
 }
 
-/// Pages by `offset` and `limit`, with the total in the body. An offset past the end is an empty page.
+/// Pages by `offset` and `limit`, with the total in the body. For an offset past the end the page is empty.
 async fn by_offset(State(api): ApiState, query: UncheckedQuery) -> HandlerResult {
     let params = query.only(&["offset", "limit"])?;
     let limit = page_size(params.positive("limit")?);
@@ -60,7 +59,7 @@ async fn by_offset(State(api): ApiState, query: UncheckedQuery) -> HandlerResult
     Ok(Json(body).into_response())
 }
 
-/// Pages by an opaque cursor: the body's `next_cursor` is sent back as `cursor`, and null ends the list.
+/// Pages by an opaque cursor: the client sends `next_cursor` of the body as the parameter `cursor`. The last page has null there.
 async fn by_cursor(State(api): ApiState, query: UncheckedQuery) -> HandlerResult {
     let params = query.only(&["cursor", "limit", "repeat"])?;
     let limit = page_size(params.positive("limit")?);
@@ -78,7 +77,7 @@ struct CursorBody {
     limit: Option<u64>,
 }
 
-/// Pages by a cursor in a JSON body, answered with `next_cursor` and `has_more`. This POST reads; it is no effect.
+/// Pages by a cursor in the JSON body of a POST. The answer has `next_cursor` and `has_more`. This POST only reads and has no effect.
 async fn by_body(State(api): ApiState, query: UncheckedQuery, headers: HeaderMap, body: Bytes) -> HandlerResult {
     let position: CursorBody = parse_json(&headers, &body)?;
     let params = query.only(&["repeat"])?;
@@ -92,7 +91,7 @@ async fn by_body(State(api): ApiState, query: UncheckedQuery, headers: HeaderMap
     Ok(Json(json!({"data": page.tickets, "has_more": next.is_some(), "next_cursor": next})).into_response())
 }
 
-/// Pages by the Link header (RFC 8288): the body is the bare array, and `rel="next"` names the next page.
+/// Pages by the Link header (RFC 8288): the body is only the array of items, and `rel="next"` has the URL of the next page.
 async fn by_link(State(api): ApiState, query: UncheckedQuery, headers: HeaderMap) -> HandlerResult {
     let params = query.only(&["page", "per_page", "next", "repeat"])?;
     let given_page = params.positive("page")?;
@@ -126,7 +125,7 @@ async fn by_link(State(api): ApiState, query: UncheckedQuery, headers: HeaderMap
     Ok(answer)
 }
 
-/// Pages by the next page's whole URL in the body: `next`, which is null at the end.
+/// Pages by the field `next` of the body, which has the whole URL of the next page and is null on the last page.
 async fn by_next_url(State(api): ApiState, query: UncheckedQuery, headers: HeaderMap) -> HandlerResult {
     let params = query.only(&["after", "limit", "next", "repeat"])?;
     let limit = page_size(params.positive("limit")?);
@@ -142,7 +141,7 @@ fn page_size(requested: Option<u64>) -> usize {
     requested.unwrap_or(DEFAULT_PAGE_SIZE).clamp(1, MAX_PAGE_SIZE) as usize
 }
 
-/// A page of the list by cursors.
+/// A page of the list in a form with cursors.
 struct CursorPage<'t> {
     tickets: &'t [Ticket],
     /// The cursor of the next page, if there is one.
@@ -150,7 +149,7 @@ struct CursorPage<'t> {
 }
 
 impl CursorPage<'_> {
-    /// Returns the cursor to answer with. A repeating list gives the client its own cursor back, so the client never advances.
+    /// Returns the cursor for the answer. If the list repeats, the answer has the cursor that the client sent, so the client never advances.
     fn next_cursor(&self, sent: Option<&str>, repeats: bool) -> Option<String> {
         match sent {
             Some(sent) if repeats => Some(sent.to_owned()),
@@ -165,8 +164,8 @@ fn page_after<'t>(tickets: &'t [Ticket], cursor: Option<&str>, limit: usize) -> 
         Some(cursor) => {
             let (project, number) =
                 parse_ticket_cursor(cursor).ok_or_else(|| TestApiError::BadCursor { cursor: cursor.to_owned() })?;
-            // A cursor names the last ticket that was given, not an offset. So a ticket that is created or deleted in between
-            // makes the list neither repeat nor skip another.
+            // A cursor names the last ticket of the page before instead of an offset. If a ticket is created or deleted between two
+            // pages, no other ticket is repeated or skipped.
             tickets.partition_point(|ticket| (ticket.project.as_str(), ticket.number) <= (project.as_str(), number))
         }
     };
@@ -186,22 +185,22 @@ fn parse_ticket_cursor(cursor: &str) -> Option<(String, u64)> {
     Some((project.to_owned(), number.parse().ok()?))
 }
 
-/// Encodes the key of an item as an opaque cursor of one kind of list.
+/// Encodes the key of an item as an opaque cursor. `kind` names the list, so that no other list accepts the cursor.
 pub fn encode_cursor(kind: &str, key: &str) -> String {
     URL_SAFE_NO_PAD.encode(format!("{kind}:{key}"))
 }
 
-/// Returns the key that a cursor of this kind of list holds.
+/// Decodes the key in a cursor. Returns `None` if the cursor is not of this kind of list.
 pub fn decode_cursor(kind: &str, cursor: &str) -> Option<String> {
     let text = String::from_utf8(URL_SAFE_NO_PAD.decode(cursor).ok()?).ok()?;
     Some(text.strip_prefix(kind)?.strip_prefix(':')?.to_owned())
 }
 
-/// The route that a next link names, on the host of the request or, on request, on another origin.
+/// The route and the origin of a link to the next page. The origin is the host of the request, unless the query names another one.
 struct LinkTarget {
     origin: String,
     path: &'static str,
-    /// The parameters that make a link hostile. Each link carries them, so that the next page is hostile too.
+    /// The parameters that make a link misleading. Each link contains them, so that the next page has a misleading link too.
     kept_params: Vec<(&'static str, String)>,
     repeats: bool,
 }
@@ -212,7 +211,7 @@ impl LinkTarget {
         let origin = match params.text("next") {
             None => format!("http://{host}"),
             Some("foreign") => FOREIGN_ORIGIN.to_owned(),
-            // A test may listen there, to see whether a client connects.
+            // The origin may be that of a test, which checks whether a client connects to it.
             Some(origin) if origin.starts_with("http://") || origin.starts_with("https://") => origin.to_owned(),
             Some(other) => {
                 let range = "`foreign` or an origin";

@@ -1,5 +1,5 @@
-//! The log of the last requests, by which a test proves what was sent.
-//! Invariant: the value of a credential is never stored, neither from a header nor from the query; its name is.
+//! The log of the last requests, from which a test reads what a client sent.
+//! Invariant: for a credential in a header or in the query, only its name is stored and never its value.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,7 @@ use demo::sha256;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// The number of requests that are stored. Older ones are dropped.
+/// The largest number of requests that are stored. Older requests are dropped.
 pub const MAX_RECORDED: usize = 500;
 
 const CREDENTIAL_HEADERS: [&str; 4] = ["authorization", "proxy-authorization", "cookie", "x-api-key"];
@@ -36,7 +36,7 @@ struct RecordedRequest {
     headers: HeaderMap,
     credentials: Vec<&'static str>,
     body_size: usize,
-    /// The digest of the body, `None` for an empty one: most requests have none, and each request is recorded.
+    /// The digest of the body. `None` for an empty body, because each request is recorded and most have no body.
     body_sha256: Option<String>,
 }
 
@@ -49,7 +49,7 @@ pub struct RequestView {
     path: String,
     query: Option<String>,
     headers: Map<String, Value>,
-    /// The names of the credentials that came with it.
+    /// The names of the credentials that the request had.
     credentials: Vec<&'static str>,
     body_size: usize,
     body_sha256: String,
@@ -100,7 +100,7 @@ impl RequestLog {
     }
 }
 
-/// Returns the query without its credentials, whose names are added to `credentials`.
+/// Returns the query without its credentials, and adds the names of these credentials to `credentials`.
 fn remove_credentials(query: &str, credentials: &mut Vec<&'static str>) -> String {
     let kept = query.split('&').filter(|pair| {
         let name = pair.split('=').next().unwrap_or_default();

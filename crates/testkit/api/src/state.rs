@@ -1,7 +1,6 @@
-//! The state of one served test API: the tracker, what the test API serves beside it, and what tests ask about.
-//! Invariants: a write that reads or changes more than one part holds the tracker's lock first, so that an effect, its count and
-//! its data never disagree; no lock is held across an await; `reset` leaves nothing of earlier requests, except that an OAuth token
-//! is never given out twice.
+//! The state of one served test API: the tracker, the store, uploads, tokens, fault rules, and the logs of effects and requests.
+//! Invariants: a write that uses several parts takes the lock of the tracker first, so that an effect, its count and its data always
+//! agree. No lock is held across an await. `reset` removes every trace of earlier requests, but an OAuth token is never issued twice.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -23,43 +22,43 @@ pub struct TestApi {
     /// The tracker, which reports its effects to `effects`.
     pub tracker: Arc<Tracker>,
     pub effects: Arc<EffectLog>,
-    /// The customers of the store: the people of the tracker, which no route changes.
+    /// The customers of the store, who are the people of the tracker. No route changes them.
     pub people: Arc<Vec<Person>>,
-    /// The store as it is now. A GraphQL query reads the version that it found at its start.
+    /// The current version of the store. A GraphQL query reads the version that was current when the query started.
     pub store: RwLock<Arc<Store>>,
-    /// The mutations that came with a `clientMutationId`, by that id.
+    /// The applied mutations that had a `clientMutationId`, by this id.
     pub mutations: Mutex<BTreeMap<String, AppliedMutation>>,
-    /// The files that were uploaded, by their order.
+    /// The uploaded files, in the order of the uploads.
     pub uploads: Mutex<Vec<Upload>>,
     pub faults: FaultRules,
     pub requests: RequestLog,
     pub tokens: Tokens,
 }
 
-/// A mutation that was applied, for a second one with the same `clientMutationId`.
+/// An applied mutation. It is compared with a later mutation that has the same `clientMutationId`.
 pub struct AppliedMutation {
-    /// The mutation's name and input as text: two mutations are the same if this is.
+    /// The name and the input of the mutation as text. Two mutations with the same text are equal.
     pub fingerprint: String,
     pub order_id: String,
 }
 
-/// An upload as the API shows it.
+/// An uploaded file as the API shows it, without its bytes.
 #[derive(Debug, Clone, Serialize)]
 pub struct Upload {
-    /// Counts from 1.
+    /// The number of the upload, which counts from 1.
     pub id: u64,
-    /// The file's name.
+    /// The name of the file.
     pub name: String,
     #[serde(rename = "type")]
     pub content_type: String,
-    /// The file's size in bytes.
+    /// The size of the file in bytes.
     pub size: usize,
     pub sha256: String,
     pub note: Option<String>,
 }
 
 impl TestApi {
-    /// Returns the state with the data of a seed.
+    /// Returns new state with the data that is generated from a seed.
     pub fn seeded(seed: u64) -> TestApi {
         let effects = Arc::new(EffectLog::default());
         let log = effects.clone();
@@ -79,12 +78,12 @@ impl TestApi {
         }
     }
 
-    /// Returns the store as it is now. Later changes make a new store and leave this one as it is.
+    /// Returns the current version of the store. Later changes make a new version and do not change this one.
     pub fn current_store(&self) -> Arc<Store> {
         self.store.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Puts everything back as it was at the start.
+    /// Restores the state of the start.
     pub fn reset(&self) {
         self.tracker.reset(|| {
             *self.store.write().unwrap_or_else(PoisonError::into_inner) =

@@ -1,6 +1,6 @@
-//! The OAuth 2 access tokens: which are live, and for how long.
-//! Invariants: a token is given out once, also across a reset, so a forgotten token is never valid again; time is the monotonic clock,
-//! and no answer but `expires_in` depends on it.
+//! The OAuth 2 access tokens of the test API and their lifetimes.
+//! Invariants: a token is issued only once, even after a reset, so a token from before a reset never becomes valid again. Lifetimes are
+//! measured with the monotonic clock.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use serde::Serialize;
 /// The lifetime of a token in seconds. It is short, so that a test of renewal does not wait long.
 const DEFAULT_EXPIRES_IN: u64 = 60;
 
-/// A day. With a bound, the sum of a lifetime and the clock cannot overflow.
+/// The longest lifetime in seconds: a day. The bound prevents an overflow when a lifetime is added to the clock.
 const MAX_EXPIRES_IN: u64 = 86_400;
 
 #[derive(Default)]
@@ -24,13 +24,13 @@ struct TokenTable {
     issued_since_reset: u64,
     /// The lifetime in seconds of the next token.
     expires_in: u64,
-    /// When each token that was not revoked ends.
+    /// The end of the lifetime of each token that was not revoked.
     ends: BTreeMap<String, Instant>,
 }
 
 pub struct IssuedToken {
     pub token: String,
-    /// Its lifetime in seconds.
+    /// The lifetime of the token in seconds.
     pub expires_in: u64,
 }
 
@@ -44,11 +44,11 @@ pub enum TokenStatus {
 /// The answer of `/control/tokens`.
 #[derive(Serialize)]
 pub struct TokenCounts {
-    /// How many were issued since the last reset.
+    /// The number of tokens that were issued since the last reset.
     issued: u64,
-    /// How many of all are live.
+    /// The number of tokens that are valid at this moment.
     live: usize,
-    /// The lifetime in seconds of the next one.
+    /// The lifetime of the next token in seconds.
     expires_in: u64,
 }
 
@@ -78,7 +78,7 @@ impl Tokens {
         }
     }
 
-    /// Sets the lifetime in seconds of tokens that are issued from here on.
+    /// Sets the lifetime of all tokens that are issued after this call.
     pub fn set_expires_in(&self, seconds: u64) {
         self.lock().expires_in = seconds.min(MAX_EXPIRES_IN);
     }

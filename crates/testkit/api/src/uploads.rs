@@ -1,5 +1,5 @@
-//! Uploads: a file in multipart, of which the name, type, size and SHA-256 are stored.
-//! Invariant: the bytes of a file are not stored; their digest proves what arrived.
+//! The routes for uploads: a client sends a file as multipart, and the name, type, size and SHA-256 of the file are stored.
+//! Invariant: the bytes of a file are not stored. A test compares the SHA-256 to check which bytes arrived.
 
 use std::sync::{Arc, PoisonError};
 
@@ -44,7 +44,7 @@ async fn create(State(api): ApiState, query: UncheckedQuery, request: WriteReque
     Ok(answer)
 }
 
-/// Reads the upload from its parts. Its id is not known yet.
+/// Reads an upload from the parts of a multipart body. The caller sets the id of the upload.
 fn read_upload(parts: Vec<Part>) -> Result<Upload, ApiError> {
     let mut file = None;
     let mut note = None;

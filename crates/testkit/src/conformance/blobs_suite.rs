@@ -1,5 +1,5 @@
-//! The conformance suite of the port `Blobs`.
-//! Invariant: each check starts with new storage from `make`, so no check relies on another.
+//! The conformance suite of the port `Blobs`: checks that every implementation must pass.
+//! Invariant: each check starts with new, empty storage, so no check depends on another.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use base::Digest;
 use ports::Blobs;
 use ports::blobs::Error;
 
-/// Runs every check and panics on the first that fails. `make` returns empty storage each time.
+/// Runs every check, and panics at the first check that fails. Each call of `make` must return new, empty storage.
 pub async fn blobs<B: Blobs + ?Sized + 'static>(make: impl AsyncFn() -> Arc<B>) {
     round_trips(&*make().await).await;
     missing_blobs_are_missing(&*make().await).await;
@@ -71,7 +71,7 @@ async fn a_delete_removes_only_old_blobs<B: Blobs + ?Sized>(blobs: &B) {
     assert_eq!(blobs.get(&digest).await.expect("get"), b"a blob", "a deleted blob can be put again");
 }
 
-/// A delete with an age takes every put into account, so a blob exists after its put.
+/// A delete with an age never removes a blob that was just put, even if both run at the same time.
 async fn a_put_wins_over_a_delete<B: Blobs + ?Sized + 'static>(blobs: Arc<B>) {
     let digest = Digest::of(b"contended");
     let deleter = {

@@ -1,5 +1,5 @@
-//! The conformance suites of the storage ports, which run on every implementation: in memory, in files, in SQLite, in S3.
-//! Invariant: a rule of `ports::store` or `ports::blobs` that a caller relies on has its check here, not in one adapter's tests.
+//! The conformance suites of the storage ports. They run on every implementation: in memory, in files, in SQLite, in S3.
+//! Invariant: each rule of `ports::store` and `ports::blobs` has its check here and not in the tests of one adapter.
 
 mod blobs_suite;
 mod store_suite;

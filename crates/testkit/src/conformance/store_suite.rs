@@ -1,5 +1,5 @@
-//! The conformance suite of the port `Store`.
-//! Invariant: each check starts with a new store from `make`, so no check relies on another.
+//! The conformance suite of the port `Store`: checks that every implementation must pass.
+//! Invariant: each check starts with a new, empty store, so no check depends on another.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use base::TenantId;
 use ports::Store;
 use ports::store::{Batch, Error, Expect, Key, Range, Row, Table};
 
-/// Runs every check and panics on the first that fails. `make` returns an empty store each time.
+/// Runs every check, and panics at the first check that fails. Each call of `make` must return a new, empty store.
 pub async fn store<S: Store + ?Sized + 'static>(make: impl AsyncFn() -> Arc<S>) {
     rows_are_put_read_and_deleted(&*make().await).await;
     versions_count_writes(&*make().await).await;
@@ -44,7 +44,7 @@ async fn read<S: Store + ?Sized>(store: &S, key: &Key) -> Option<Row> {
     store.get(key).await.expect("a get")
 }
 
-/// Commits a batch that must conflict at this key.
+/// Commits a batch that must be refused with a conflict at this key.
 async fn refused<S: Store + ?Sized>(store: &S, batch: Batch, at: &Key) {
     match store.commit(batch).await {
         Err(Error::Conflict(key)) => assert_eq!(&key, at, "the conflict names the wrong key"),
@@ -283,7 +283,7 @@ async fn every_tenant_with_a_row_is_known<S: Store + ?Sized>(store: &S) {
     assert_eq!(store.tenants().await.expect("tenants"), [tenant("Acme"), tenant("acme")]);
 }
 
-/// Adds one to the counter, and tries again after a conflict.
+/// Adds one to the row of a counter, and tries again after each conflict.
 async fn increment<S: Store + ?Sized>(store: Arc<S>) {
     let counter = key("counter");
     loop {

@@ -1,9 +1,10 @@
-//! The difference of two texts, line by line, as text for a failed test.
-//! Invariant: every line of both texts is either shown or part of a run that both share.
+//! Renders the difference of two texts line by line, for the message of a failed test.
+//! Invariant: every line that differs is shown. Only lines that both texts share may be replaced by `…`.
 
-/// The number of lines that are shown before and after a difference.
-const CONTEXT: usize = 2;
-/// Above this number of pairs of lines, the middle is shown as replaced as a whole, since the comparison takes a cell for each pair.
+/// The number of equal lines that are shown before and after a difference.
+const CONTEXT_LINES: usize = 2;
+/// The largest number of pairs of lines that are compared, because the comparison needs memory for each pair. For larger texts, the part
+/// between the first and the last difference is shown as replaced as a whole.
 const MAX_PAIRS: usize = 4_000_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,7 +14,7 @@ enum DiffLine<'a> {
     Actual(&'a str),
 }
 
-/// Returns the line of the first difference (in `expected`, from 0) and the text that shows all differences.
+/// Returns the number of the first line of `expected` that differs (from 0), and the text that shows all differences.
 pub fn lines(expected: &str, actual: &str) -> (usize, String) {
     let lines = align(&split(expected), &split(actual));
     let first = lines.iter().position(|line| !matches!(line, DiffLine::Same(_))).unwrap_or(0);
@@ -27,7 +28,7 @@ fn split(text: &str) -> Vec<&str> {
 fn show(lines: &[DiffLine<'_>]) -> String {
     let changed: Vec<usize> =
         lines.iter().enumerate().filter(|(_, line)| !matches!(line, DiffLine::Same(_))).map(|(at, _)| at).collect();
-    let is_shown = |at: usize| changed.iter().any(|change| change.abs_diff(at) <= CONTEXT);
+    let is_shown = |at: usize| changed.iter().any(|change| change.abs_diff(at) <= CONTEXT_LINES);
     let mut out: Vec<String> = Vec::new();
     let mut skipped = false;
     for (at, line) in lines.iter().enumerate() {
@@ -67,7 +68,7 @@ fn align_middle<'a>(expected: &[&'a str], actual: &[&'a str]) -> Vec<DiffLine<'a
         return removed.chain(actual.iter().map(|text| DiffLine::Actual(text))).collect();
     }
     let width = actual.len() + 1;
-    // `common[i * width + j]` is the number of lines that the rest from i and the rest from j share.
+    // `common[i * width + j]` is the length of the longest common subsequence of `expected[i..]` and `actual[j..]`.
     let mut common = vec![0u32; (expected.len() + 1) * width];
     for (i, left) in expected.iter().enumerate().rev() {
         for (j, right) in actual.iter().enumerate().rev() {

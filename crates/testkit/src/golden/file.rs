@@ -1,5 +1,5 @@
-//! Parses a golden file, and writes it with new expectations.
-//! Invariant: to write the expectations that were read gives the same bytes; inputs are never rewritten.
+//! Parses golden files, and writes them with new expectations.
+//! Invariant: writing unchanged expectations gives the same bytes, and inputs are never changed.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,26 +8,26 @@ use std::path::Path;
 
 use super::Case;
 
-/// A golden file that was parsed.
+/// A parsed golden file.
 #[derive(Debug)]
 pub struct CaseFile<'a> {
     text: &'a str,
     pub sections: Vec<Section>,
 }
 
-/// One case with its expectation and the position of the expectation.
+/// One case of a golden file, with its expectation and the position of the expectation.
 #[derive(Debug)]
 pub struct Section {
     pub case: Case,
-    /// `None` where there is no `---` line.
+    /// The expected output. `None` if the case has no line `---`.
     pub expected: Option<String>,
-    /// The number of the expectation's first line, from 1.
+    /// The number of the first line of the expectation, counted from 1.
     pub expected_line: usize,
-    /// The bytes that an update replaces, from `---` to the next case.
+    /// The range of bytes that an update replaces: from the line `---` to the next case.
     expected_range: Range<usize>,
 }
 
-/// A mistake in the form of a golden file.
+/// A mistake in the syntax of a golden file.
 #[derive(Debug, PartialEq, Eq)]
 pub struct FormatError {
     pub line: usize,
@@ -38,7 +38,7 @@ pub struct FormatError {
 pub enum FormatProblem {
     EmptyCase,
     SecondSeparator,
-    /// A part of the line `#!` that is no pair.
+    /// A part of the line `#!` that is not of the form `key = value`.
     Attribute(String),
     AttributeTwice(String),
 }
@@ -75,7 +75,7 @@ impl<'a> CaseFile<'a> {
         Ok(Self { text, sections })
     }
 
-    /// Returns the text of the file with new expectations. `None` keeps the old one.
+    /// Returns the text of the file with new expectations. A case with the output `None` keeps its expectation.
     pub fn with_expectations(&self, outputs: &[Option<String>]) -> String {
         let mut out = String::new();
         let mut copied = 0;
@@ -102,7 +102,7 @@ impl<'a> CaseFile<'a> {
     }
 }
 
-/// Adds the new expectation and the blank lines that follow the old one.
+/// Appends the new expectation, followed by the blank lines at the end of the old one.
 fn push_expectation(out: &mut String, output: &str, old: &str) {
     for line in output.split('\n').filter(|_| !output.is_empty()) {
         if is_separator(without_backslashes(line)) || is_title(without_backslashes(line)) {
@@ -123,12 +123,12 @@ fn is_title(line: &str) -> bool {
     line.trim_end() == "===" || line.starts_with("=== ")
 }
 
-/// Returns the line without the backslashes before it.
+/// Returns the line without the backslashes at its start.
 fn without_backslashes(line: &str) -> &str {
     line.trim_start_matches('\\')
 }
 
-/// Removes one backslash from a line that would be a marker without it.
+/// Removes one backslash from an escaped marker, such as `\---`.
 fn unescape(line: &str) -> &str {
     let bare = without_backslashes(line);
     if is_separator(bare) || is_title(bare) { line.strip_prefix('\\').unwrap_or(line) } else { line }

@@ -1,4 +1,4 @@
-//! Runs golden files: `*.case`, each with inputs and the expected outputs.
+//! Runs golden files (`*.case`): each has inputs with their expected outputs.
 //!
 //! ```text
 //! #! stage = check, catalog = tracker      attributes, optional
@@ -8,10 +8,10 @@
 //! === a second case                        its name, optional
 //! …
 //! ```
-//! An input or expectation that itself has a line `---` or `===` writes it `\---`, `\===`.
+//! A line `---` or `===` inside of an input or an expectation is written as `\---` or `\===`.
 //!
-//! Invariants: every case of a folder runs even when an earlier one fails; `UPDATE=1` changes expectations and nothing
-//! else; a folder or file without cases is a failure.
+//! Invariants: every case of a folder runs, even if an earlier case fails. `UPDATE=1` changes only expectations. A folder or a file
+//! without cases is a failure.
 
 mod diff;
 mod file;
@@ -23,15 +23,15 @@ use std::path::{Path, PathBuf};
 
 use file::{CaseFile, Section};
 
-/// One input, as a test gets it.
+/// One case of a golden file, without its expectation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Case {
-    /// The file's stem; in a file with several cases, `stem/name` or `stem/2`.
+    /// The name of the file without its extension. In a file with several cases, the name or the number of the case follows: `file/2`.
     pub name: String,
     pub path: PathBuf,
-    /// The line at which the case begins in its file, from 1.
+    /// The number of the first line of the case in its file, counted from 1.
     pub line: usize,
-    /// The pairs of the line `#!`.
+    /// The attributes of the case: the pairs of the line `#!`.
     pub attributes: BTreeMap<String, String>,
     /// The input without its last newline.
     pub input: String,
@@ -43,8 +43,8 @@ impl Case {
     }
 }
 
-/// Runs every case under `dir`, in the order of their paths, and panics with every difference.
-/// `output` computes the output of a case. With `UPDATE=1` in the environment, the outputs are written into the files instead.
+/// Runs every case in the files below `dir`, and panics with a list of all differences. The files are in the order of their paths.
+/// `output` computes the output of a case. With `UPDATE=1` in the environment, the outputs replace the expectations in the files.
 pub fn run(dir: impl AsRef<Path>, output: impl FnMut(&Case) -> String) {
     let mode = match std::env::var("UPDATE").as_deref() {
         Ok("1") => Mode::Update,
@@ -53,7 +53,7 @@ pub fn run(dir: impl AsRef<Path>, output: impl FnMut(&Case) -> String) {
     fail_on(&run_in(mode, dir.as_ref(), output));
 }
 
-/// Returns every case under `dir`, for a test about all of them together.
+/// Returns every case in the files below `dir`, for a test about all cases together.
 pub fn cases(dir: impl AsRef<Path>) -> Vec<Case> {
     let mut all = Vec::new();
     fail_on(&run_in(Mode::ReadOnly, dir.as_ref(), |case| {
@@ -63,7 +63,7 @@ pub fn cases(dir: impl AsRef<Path>) -> Vec<Case> {
     all
 }
 
-/// Returns every case under `dir` with its expected output.
+/// Returns every case in the files below `dir`, with its expected output.
 pub fn with_expectations(dir: impl AsRef<Path>) -> Vec<(Case, String)> {
     let mut paths = Vec::new();
     let mut all = Vec::new();
@@ -94,11 +94,11 @@ fn fail_on(problems: &[Problem]) {
 enum Mode {
     Compare,
     Update,
-    /// The expectations are ignored.
+    /// The cases are read, and their outputs are not compared with the expectations.
     ReadOnly,
 }
 
-/// A reason why a run fails, with its position.
+/// A reason why a run of golden files fails, with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Problem {
     path: PathBuf,
@@ -131,7 +131,7 @@ fn problem(path: &Path, line: usize, message: impl Into<String>) -> Problem {
     Problem { path: path.to_owned(), line, message: message.into() }
 }
 
-/// Collects every `*.case` under `dir`, with folders and files sorted together by name.
+/// Collects the path of every `*.case` file below `dir`. Folders and files are sorted together by name.
 fn collect(dir: &Path, paths: &mut Vec<PathBuf>) -> Result<(), Problem> {
     let unreadable = |error: std::io::Error| problem(dir, 0, format!("cannot be read: {error}"));
     let entries = std::fs::read_dir(dir).map_err(unreadable)?;
@@ -208,7 +208,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns the input in upper case, so that a case passes or fails by its expectation.
+    /// Returns the input in upper case, as the output of each test case here.
     fn upper(case: &Case) -> String {
         format!("{}\n", case.input.to_uppercase())
     }

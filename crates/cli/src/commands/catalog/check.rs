@@ -1,5 +1,5 @@
-//! `tokamak catalog check`: prints every mistake in every file, with its place and the correction.
-//! Invariant: all files are checked, whatever is wrong with one. A file is valid exactly if a server would load it.
+//! `tokamak catalog check`: prints every mistake of every file, with its line and correction.
+//! Invariant: a mistake in one file does not end the check of the others. A file is valid exactly if a server would load it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,9 +14,9 @@ use crate::args::CatalogCheckArgs;
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// The result for one file.
+/// The result of the check of one file.
 enum CheckedFile {
-    /// `tokens` is the size of the table that teaches the whole catalog.
+    /// The file is a valid catalog. `tokens` is the size of the table that teaches the whole catalog.
     Valid {
         file: String,
         text: String,
@@ -57,7 +57,7 @@ fn check(path: &Path) -> CheckedFile {
     }
 }
 
-/// Makes a file invalid if it claims a name that an earlier file has, because a server would not offer both.
+/// Marks a file as invalid if its id or an alias is already the id or an alias of an earlier file, because a server would not offer both.
 fn refuse_claimed_names(files: Vec<CheckedFile>) -> Vec<CheckedFile> {
     let mut owners: BTreeMap<CatalogId, String> = BTreeMap::new();
     let mut checked = Vec::with_capacity(files.len());
@@ -86,7 +86,7 @@ fn refuse_claimed_names(files: Vec<CheckedFile>) -> Vec<CheckedFile> {
     checked
 }
 
-/// Finds a name on the line `catalog:` or `aliases:`. The model of a catalog does not keep positions in the text.
+/// Finds the position of a name on the line `catalog:` or `aliases:`. The text is searched, because `Catalog` has no positions.
 fn span_of_name(text: &str, name: &CatalogId) -> Span {
     let mut start = 0;
     for line in text.split_inclusive('\n') {
@@ -158,7 +158,7 @@ fn diagnostic_value(index: &LineIndex<'_>, diagnostic: &Diagnostic) -> Value {
     })
 }
 
-/// Returns the result of the command, which decides the exit code.
+/// Returns the result of the command: a failure if a file is not valid.
 fn result_of(checked: Vec<CheckedFile>) -> Result<(), Failure> {
     let all = checked.len();
     let invalid = checked.iter().filter(|file| !matches!(file, CheckedFile::Valid { .. })).count();
@@ -170,7 +170,7 @@ fn result_of(checked: Vec<CheckedFile>) -> Result<(), Failure> {
         _ => None,
     });
     match unreadable {
-        // A single file that cannot be read keeps its own exit code, such as 3 for a file that does not exist.
+        // For a single file that cannot be read, the exit code is that of the reading failure, such as 3 if the file does not exist.
         Some(failure) if all == 1 => Err(failure),
         _ if all == 1 => Err(Failure::Found("the catalog is not valid".to_owned())),
         _ => Err(Failure::Found(format!("{invalid} of {all} files are not valid catalogs"))),

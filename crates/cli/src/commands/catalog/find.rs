@@ -1,5 +1,5 @@
-//! Finds the catalog that an argument names: a file, standard input, or the id of a catalog that the settings offer.
-//! Invariant: the form of the argument decides which of them is meant, not the files that exist.
+//! Finds the catalog of an argument FILE|ID: a file, standard input, or the id of a catalog that the settings offer.
+//! Invariant: the form of the argument alone decides whether it is a file or an id. Whether a file of this name exists has no influence.
 
 use std::io::Read;
 use std::path::Path;
@@ -13,12 +13,12 @@ use crate::catalogs::Catalogs;
 use crate::config::{Config, read_text};
 use crate::failure::Failure;
 
-/// Reads the settings of a command that stores nothing, so that it needs no data folder.
+/// Reads the settings of a command that stores no data and therefore also runs without a data folder.
 pub fn read_config(config_file: Option<&Path>, folders: &CatalogFolders) -> Result<Config, Failure> {
     let CatalogFolders { catalogs, no_demo } = folders.clone();
     let settings = Settings { catalogs, no_demo, ..Settings::default() };
     match Config::read(config_file, &settings) {
-        // Any folder will do: only the encrypted secrets are looked for in it.
+        // The command reads only the encrypted secrets from the data folder, so any folder without such a file is sufficient.
         Err(Failure::NoDataFolder) => {
             Config::read(config_file, &Settings { data: Some(std::env::temp_dir()), ..settings })
         }
@@ -39,8 +39,9 @@ pub fn find_catalog(config: &Config, name: &str) -> Result<Arc<Catalog>, Failure
     })
 }
 
-/// The text of a catalog, and its name in messages.
+/// The text of a catalog before it is parsed.
 pub struct CatalogText {
+    /// The path of the file, or `<stdin>`. Messages use this name.
     pub name: String,
     pub text: String,
 }
@@ -53,7 +54,7 @@ pub fn read_text_of(path: &Path) -> Result<CatalogText, Failure> {
     let mut bytes = Vec::new();
     let unreadable = |cause| Failure::Unreadable { path: "standard input".into(), cause };
     std::io::stdin().read_to_end(&mut bytes).map_err(unreadable)?;
-    let text = crate::config::text_of(Path::new("standard input"), bytes)?;
+    let text = crate::config::decode_text(Path::new("standard input"), bytes)?;
     Ok(CatalogText { name: "<stdin>".to_owned(), text })
 }
 

@@ -1,5 +1,5 @@
-//! `tokamak catalog list`: lists the catalogs that a server with these settings would offer.
-//! Invariant: files that a server cannot offer are listed too. Of a secret only its name and whether it is set are printed.
+//! `tokamak catalog list`: lists the catalogs that a server would offer with these settings.
+//! Invariant: catalog files with mistakes are listed too. The output has the names of secrets and whether they are set, but no values.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,12 +19,12 @@ use crate::{tenants, wiring};
 pub fn run(config_file: Option<&Path>, args: &CatalogListArgs, output: &Output) -> Result<(), Failure> {
     let config = find::read_config(config_file, &args.folders)?;
     let catalogs = Catalogs::load(&config)?;
-    let allow = tenants::allow(&config.tenants, args.tenant.as_deref())?;
+    let allow = tenants::permissions_of(&config.tenants, args.tenant.as_deref())?;
     let allowed = |(catalog, file): (Arc<Catalog>, _)| Some(OfferedCatalog { catalog: allow.view(&catalog)?, file });
     let offered: Vec<OfferedCatalog> = catalogs.offered().into_iter().filter_map(allowed).collect();
     let mut problems: Vec<String> = catalogs.problems().iter().flat_map(|p| p.lines()).collect();
     problems.extend(tenants::unmatched_entries(&config.tenants, &catalogs.registry()));
-    let secrets = wiring::secrets(&config, wiring::secret_store(&config));
+    let secrets = wiring::operator_secrets(&config, wiring::secret_store(&config));
     if output.json {
         let catalogs: Vec<Value> = offered.iter().map(|one| catalog_value(one, &secrets)).collect();
         output.value(&json!({"catalogs": catalogs, "problems": problems}));
@@ -37,24 +37,26 @@ pub fn run(config_file: Option<&Path>, args: &CatalogListArgs, output: &Output) 
         output.line(&line);
     }
     if offered.is_empty() {
-        output.line("no catalogs; put *.yaml files into a folder and name it with --catalogs DIR");
+        output.line("there are no catalogs; put *.yaml files into a folder, and name the folder with --catalogs DIR");
     }
     Ok(())
 }
 
+/// A catalog that a server would offer.
 struct OfferedCatalog {
     /// The part of the catalog that the tenant may use.
     catalog: Arc<Catalog>,
-    /// The file of the catalog. `None` for a shipped one.
+    /// The path of the catalog's file. `None` for a shipped catalog.
     file: Option<String>,
 }
 
+/// The name of a secret that a catalog uses, and whether the secret is set.
 struct SecretState {
     name: String,
     set: bool,
 }
 
-/// Returns the state of each secret that a catalog names. A secret that several parts of its auth name is listed once.
+/// Returns the state of each secret that a catalog names. A secret that the catalog names several times is listed once.
 fn secret_states(offered: &OfferedCatalog, secrets: &OperatorSecrets) -> Vec<SecretState> {
     let mut names: Vec<&str> = offered.catalog.auth.iter().flat_map(base::Auth::secret_names).collect();
     names.dedup();

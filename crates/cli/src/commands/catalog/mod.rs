@@ -1,5 +1,5 @@
 //! `tokamak catalog`: lists, checks, shows, tests and imports catalogs.
-//! Invariant: a catalog is read, taught and called by the code that sessions use. A secret is named, never shown.
+//! Invariant: these commands read, teach and call catalogs with the code that sessions use. They print the names of secrets, but no values.
 
 mod check;
 mod find;
@@ -31,7 +31,7 @@ pub async fn run(config: Option<&Path>, command: &CatalogCommand, output: &Outpu
         CatalogCommand::Test(args) => test::run(config, args, output).await,
         CatalogCommand::Import(kind) => import::run(config, kind, output).await,
         CatalogCommand::Schema => {
-            // Made from the types that read catalogs. `catalogs/schema.json` has the same text (a test compares them).
+            // The schema is made from the types that read catalogs. `catalogs/schema.json` has the same text (a test compares them).
             output.value(&catalog::schema());
             Ok(())
         }

@@ -1,5 +1,5 @@
-//! `tokamak catalog show`: prints the table that teaches a catalog, its cost in tokens, and a graph of the entities.
-//! Invariant: output for another program (a graph, JSON) is alone on standard output.
+//! `tokamak catalog show`: prints the table that teaches a catalog, the cost of the table in tokens, and a graph of the entities.
+//! Invariant: if standard output has a graph or JSON for another program, it has no other text.
 
 use std::path::Path;
 
@@ -36,7 +36,7 @@ pub fn run(config_file: Option<&Path>, args: &CatalogShowArgs, output: &Output) 
     } else {
         output.line(&shown.text(output));
         match &args.output {
-            Some(path) => output.line(&format!("\ngraph: {}", path.display())),
+            Some(path) => output.line(&format!("\nthe graph is in the file {}", path.display())),
             None => output.line(&format!("\n```mermaid\n{}\n```", graph.trim_end())),
         }
     }
@@ -46,7 +46,7 @@ pub fn run(config_file: Option<&Path>, args: &CatalogShowArgs, output: &Output) 
     Ok(())
 }
 
-/// Returns the entities that the arguments name, or else all of them, in the order of the catalog.
+/// Returns the entities that the arguments name, in the order of the catalog. Without such arguments it returns all entities.
 fn chosen_entities<'a>(catalog: &'a Catalog, names: &[String]) -> Result<Vec<&'a str>, Failure> {
     if let Some(unknown) = names.iter().find(|name| catalog.entity(name).is_none()) {
         let near = similar_names(unknown, catalog.entities.keys().map(String::as_str));
@@ -57,19 +57,19 @@ fn chosen_entities<'a>(catalog: &'a Catalog, names: &[String]) -> Result<Vec<&'a
     Ok(catalog.entities.keys().map(String::as_str).filter(is_chosen).collect())
 }
 
-/// Each cost needs two tables, so a catalog with more capabilities than this is shown without costs.
+/// The largest number of capabilities whose costs are shown. Each cost needs two tables, so costs of more capabilities would take too long.
 const MAX_COSTS: usize = 150;
 
-/// The content of the output, except the graph.
+/// The table of the chosen entities, and its costs.
 struct ShownCatalog<'a> {
     catalog: &'a Catalog,
     entities: Vec<&'a str>,
     table: teach::RenderedTable,
-    /// The tokens of the whole table.
+    /// The number of tokens of the whole table.
     total: usize,
-    /// The tokens of the contract in it.
+    /// The number of tokens of the contract, which is the first part of the table.
     contract: usize,
-    /// The tokens of each capability, in the order of the catalog. Empty if there are too many.
+    /// Each capability with its tokens, in the order of the catalog. The list is empty if there are more than `MAX_COSTS` capabilities.
     costs: Vec<(&'a str, usize)>,
 }
 

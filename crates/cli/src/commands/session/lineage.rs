@@ -1,5 +1,5 @@
-//! `tokamak session log`, `fork`, `promote` and `rewind`: the log of a session's heaps, as text and as a graph.
-//! Invariant: both forms of the graph draw the same entries and edges. Code is text in them, never markup.
+//! `tokamak session log`, `fork`, `promote` and `rewind`: prints and draws the log of a session's heaps, and changes its head.
+//! Invariant: Mermaid and SVG draw the same log entries and edges. Code is escaped in both.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use crate::commands::catalog::draw_boxes;
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// The characters of an entry's code that are shown.
+/// The largest number of characters of a log entry's code that is shown.
 const SHOWN_CODE_CHARS: usize = 32;
 
 /// Prints the log of a logical or a named session, or draws it.
@@ -48,7 +48,7 @@ pub async fn fork(app: &App, session: &str, intent: &str, at: Option<u64>, outpu
 pub async fn promote(app: &App, session: &str, output: &Output) -> Result<(), Failure> {
     let logical_session_ref = session_id(app, session).await?;
     app.call(&Context::command("promote_session"), PromoteSession { logical_session_ref }).await?;
-    output.value_or_line(&json!({"ok": true}), "the session may make writes now");
+    output.value_or_line(&json!({"ok": true}), "the fork is promoted: the session may make writes");
     Ok(())
 }
 
@@ -56,7 +56,10 @@ pub async fn rewind(app: &App, session: &str, index: u64, output: &Output) -> Re
     let logical_session_ref = session_id(app, session).await?;
     let request = RewindSession { logical_session_ref, index };
     let entry = app.call(&Context::command("rewind_session"), request).await?;
-    let text = format!("entry {}: the head is the heap of entry {index} again, {}", entry.index, entry.output_heap);
+    let text = format!(
+        "the next script of the session starts from the heap of entry {index}, {}; the log has this as entry {}",
+        entry.output_heap, entry.index
+    );
     output.value_or_line(&json!({"entry": view::LogEntryView::whole(&entry)}), &text);
     Ok(())
 }
@@ -69,7 +72,7 @@ fn print_log(lineage: &Lineage, output: &Output) {
         return;
     }
     if let Some((from, entries)) = &lineage.forked {
-        output.line(&format!("forked from {from} after {entries} entries"));
+        output.line(&format!("the session is a fork of {from}, made after {entries} log entries"));
     }
     for node in &lineage.nodes {
         let entry = &node.entry;
@@ -77,7 +80,7 @@ fn print_log(lineage: &Lineage, output: &Output) {
     }
 }
 
-/// Draws the log to a file, or to standard output.
+/// Draws the log as a graph, and writes the graph to a file or to standard output.
 fn draw(lineage: &Lineage, form: GraphForm, path: Option<&Path>, output: &Output) -> Result<(), Failure> {
     let text = match form {
         GraphForm::Mermaid => mermaid(lineage),
@@ -92,12 +95,12 @@ fn draw(lineage: &Lineage, form: GraphForm, path: Option<&Path>, output: &Output
     Ok(())
 }
 
-/// Returns the heap after an entry, and whether it was removed.
+/// Returns the short key of the heap after a log entry, with the mark `(gone)` if the heap was removed.
 fn heap_text(node: &LineageNode) -> String {
     format!("{}{}", node.entry.output_heap.short(), if node.entry.gone { " (gone)" } else { "" })
 }
 
-/// Returns the beginning of the code that ran, in one line.
+/// Returns the first characters of the entry's code in one line. An entry of `session rewind` has no code, but the index of its target.
 fn code_text(node: &LineageNode) -> String {
     match node.entry.rewound_to {
         Some(index) => format!("(rewound to {index})"),
@@ -107,7 +110,7 @@ fn code_text(node: &LineageNode) -> String {
     }
 }
 
-/// Returns an edge from each entry to the one that ran on its heap, as positions in `nodes`.
+/// Returns the edges of the graph as pairs of positions in `nodes`: from the entry that made a heap to the entry that ran on this heap.
 fn edges(lineage: &Lineage) -> Vec<(usize, usize)> {
     let edge_to = |(to, node): (usize, &LineageNode)| {
         let from = lineage.nodes.iter().position(|other| Some(other.entry.index) == node.previous)?;
@@ -138,7 +141,7 @@ fn mermaid(lineage: &Lineage) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Escapes a text, so that no character of it can end the label.
+/// Escapes every character that could end a Mermaid label.
 fn escape_label(text: &str) -> String {
     text.chars()
         .map(|c| {

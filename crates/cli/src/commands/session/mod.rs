@@ -1,5 +1,5 @@
-//! `tokamak context`, `plan`, `run`, `session`, `artifact` and `gc`: the calls of a host, made by hand on the data folder.
-//! Invariant: each command makes a request of `app::calls`. It prints the text that a model would read, or all of the answer as JSON.
+//! `tokamak context`, `plan`, `run`, `session`, `artifact` and `gc`: commands that make the calls of an MCP host on the data folder.
+//! Invariant: each command makes a request of `app::calls`, and prints the text that a model would read, or the whole answer as JSON.
 
 mod lineage;
 mod run;
@@ -23,7 +23,7 @@ pub use run::{plan, run};
 pub use show::session;
 pub use stored::{artifact, collect, gc};
 
-/// `tokamak context`: opens a session, or teaches it more.
+/// `tokamak context`: opens the session of an intent, or teaches more entities to it.
 pub async fn context(config_file: Option<&Path>, args: &ContextArgs, output: &Output) -> Result<(), Failure> {
     let request = PlasmContext {
         intent: args.intent.clone(),
@@ -65,13 +65,15 @@ fn parse_seed(text: &str) -> Result<SeedArgument, Failure> {
         (Some(api), Some(entity)) if !api.is_empty() && !entity.is_empty() => {
             Ok(SeedArgument { api, entity, capabilities: parts.collect() })
         }
-        _ => Err(Failure::Usage(format!("--seed {text}: write it as api:Entity, such as demo:Ticket"))),
+        _ => Err(Failure::Usage(format!(
+            "--seed {text} is not a seed; write the seed as api:Entity, such as demo:Ticket"
+        ))),
     }
 }
 
-/// Runs a use case and renders its answer as a model would read it. The trace of the session keeps that text.
+/// Makes a call and renders the answer as a model would read it. The trace of the session stores this text.
 ///
-/// `command` is the name that the trace shows.
+/// `command` is the name of the call in the trace.
 async fn call_with_text<C: Call>(
     app: &App,
     command: &'static str,
@@ -86,7 +88,7 @@ async fn call_with_text<C: Call>(
     Ok(rendered.await?)
 }
 
-/// Returns the id of a session that is named by its slot, its id or its intent.
+/// Returns the id of a session. `reference` is its slot, its id or its intent.
 async fn session_id(app: &App, reference: &str) -> Result<String, Failure> {
     Ok(app.service().session_id(&Caller::local(), reference).await?.to_string())
 }

@@ -1,6 +1,6 @@
-//! `tokamak plan` and `tokamak run`: plans a program, and runs one.
-//! Invariant: if a step failed, the results of the other steps are printed and the command fails. A plan that needs a review runs
-//! only with `--commit` or `--force`.
+//! `tokamak plan` and `tokamak run`: print the plan of a program, and run a program.
+//! Invariant: if a step fails, the command prints the results of the other steps and then fails. A plan that needs a review runs only
+//! with `--commit` or `--force`.
 
 use std::io::Read;
 use std::path::Path;
@@ -79,7 +79,7 @@ async fn call_run(app: &App, request: PlasmRun) -> Result<Rendered<RunAnswer>, F
     call_with_text(app, "run", request, as_text).await
 }
 
-/// Waits until a detached run ends, and shows its progress on a terminal.
+/// Waits until a run that continues in the background ends, and shows its progress on a terminal.
 async fn wait_for_end(
     app: &App,
     session: &str,
@@ -96,7 +96,7 @@ async fn wait_for_end(
             operation = changed;
             continue;
         }
-        // The run has ended or failed. It is asked for once more, because a trace lists runs but not watches.
+        // The run has ended or failed. Its answer is requested again with `wait`, because a trace lists runs but not watches.
         let request = PlasmRun {
             logical_session_ref: session.to_owned(),
             program: Some(format!("wait({handle})")),
@@ -129,11 +129,11 @@ fn print_result(run: &RunResult, text: &str, output: &Output) -> Result<(), Fail
     if failed == 0 {
         Ok(())
     } else {
-        Err(Failure::Found(format!("{failed} of {} results failed", run.outcome.returns.len())))
+        Err(Failure::Found(format!("{failed} of {} results of the program failed", run.outcome.returns.len())))
     }
 }
 
-/// Returns the id of the session that a program is for. A new user has no `s0` yet, so that error says how to open it.
+/// Returns the id of the session for a program. If the session is `s0` and does not exist, the error explains how to open a session.
 async fn session_to_use(app: &App, reference: &str) -> Result<String, Failure> {
     match session_id(app, reference).await {
         Err(Failure::Call(app::Error::Session(session::Error::UnknownSlot { .. }))) if reference == "s0" => {
@@ -154,7 +154,7 @@ fn read_program(args: &PlanArgs) -> Result<String, Failure> {
             let path = Path::new("standard input");
             let unreadable = |cause| Failure::Unreadable { path: path.to_owned(), cause };
             std::io::stdin().read_to_end(&mut bytes).map_err(unreadable)?;
-            config::text_of(path, bytes)
+            config::decode_text(path, bytes)
         }
     }
 }

@@ -1,5 +1,5 @@
-//! `tokamak session`: lists, shows and removes sessions. The actions on their logs and heaps are in `lineage`.
-//! Invariant: `list` and `show` change nothing.
+//! `tokamak session`: lists, shows and removes sessions. The module `lineage` has the commands for logs and heaps.
+//! Invariant: `list` and `show` only read data.
 
 use std::path::Path;
 
@@ -16,10 +16,10 @@ use crate::failure::Failure;
 use crate::output::Output;
 
 pub async fn session(config_file: Option<&Path>, args: &SessionsArgs, output: &Output) -> Result<(), Failure> {
-    with_app(config_file, Settings::from(&args.service), async |app| act(&app, &args.action, output).await).await
+    with_app(config_file, Settings::from(&args.service), async |app| run_action(&app, &args.action, output).await).await
 }
 
-async fn act(app: &App, action: &SessionAction, output: &Output) -> Result<(), Failure> {
+async fn run_action(app: &App, action: &SessionAction, output: &Output) -> Result<(), Failure> {
     match action {
         SessionAction::List => {
             let request = ListLogicalSessions { with_named: true };
@@ -56,13 +56,13 @@ async fn act(app: &App, action: &SessionAction, output: &Output) -> Result<(), F
         SessionAction::Rm { session } => {
             let request = RemoveSession { session: session.clone() };
             let removed = app.call(&Context::command("remove_session"), request).await?;
-            output.value_or_line(&json!({"removed": removed}), &format!("removed {removed}"));
+            output.value_or_line(&json!({"removed": removed}), &format!("removed the session {removed}"));
         }
     }
     Ok(())
 }
 
-/// Returns a call as JSON, with the number of tokens of its answer.
+/// Returns a recorded call as JSON, with the number of tokens of its answer.
 fn call_value(call: &CallRecord) -> Value {
     let mut value = json!(call);
     value["answer_tokens"] = if call.answer.is_empty() { Value::Null } else { json!(count_tokens(&call.answer)) };
@@ -82,7 +82,7 @@ fn js_runs_text(entries: u64) -> String {
     if entries == 0 { String::new() } else { format!(", {entries} of JavaScript") }
 }
 
-/// Returns the line of a session that connections name. It has neither a slot nor an intent.
+/// Returns the line of a named session, which has a name from its connection, but no slot and no intent.
 fn named_session_line(session: &NamedSession, output: &Output) -> String {
     let numbers = format!("named, 0 runs{}", js_runs_text(session.js_entries));
     format!("-    {}  {}  {numbers}", output.bold(&session.name), session.used)

@@ -1,5 +1,5 @@
-//! `tokamak artifact` and `gc`: prints and pins stored results and plans, and removes expired data.
-//! Invariant: no API is called. A dry run of the collection changes nothing.
+//! `tokamak artifact` and `gc`: print and pin stored results and plans, and remove expired data.
+//! Invariant: no API is called. A dry run of the collection removes no data.
 
 use std::path::Path;
 
@@ -13,16 +13,16 @@ use crate::args::{ArtifactArgs, GcArgs, Settings};
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// `tokamak artifact`: prints a stored result or plan completely, or pins a result.
+/// `tokamak artifact`: prints a whole stored result or plan, or pins a result.
 pub async fn artifact(config_file: Option<&Path>, args: &ArtifactArgs, output: &Output) -> Result<(), Failure> {
     with_app(config_file, Settings::from(&args.service), async |app| {
         if args.pin || args.unpin {
             let request = PinArtifact { uri: args.uri.clone(), pinned: args.pin };
             app.call(&Context::command("pin_artifact"), request).await?;
             let text = if args.pin {
-                "pinned: kept for as long as its session"
+                "the result is pinned and is kept until its session is removed"
             } else {
-                "unpinned: kept no longer than other results"
+                "the result is unpinned and expires like other results"
             };
             output.notice(text);
             return Ok(());
@@ -56,7 +56,7 @@ fn print_artifact(artifact: &Artifact, output: &Output) {
     }
 }
 
-/// `tokamak gc`: removes everything that has expired.
+/// `tokamak gc`: removes expired sessions, results, runs and heaps.
 pub async fn gc(config_file: Option<&Path>, args: &GcArgs, output: &Output) -> Result<(), Failure> {
     with_app(config_file, Settings::from(&args.service), async |app| {
         collect(&app, CollectionOptions { dry_run: args.dry_run, ..CollectionOptions::default() }, output).await
@@ -64,7 +64,7 @@ pub async fn gc(config_file: Option<&Path>, args: &GcArgs, output: &Output) -> R
     .await
 }
 
-/// Runs one pass of the collector and prints its report.
+/// Runs one collection and prints its report.
 pub async fn collect(app: &App, options: CollectionOptions, output: &Output) -> Result<(), Failure> {
     let report = app.call(&Context::command("collect_garbage"), CollectGarbage(options)).await?;
     if output.json {
@@ -79,7 +79,7 @@ pub async fn collect(app: &App, options: CollectionOptions, output: &Output) -> 
     }
     let tables = report.unread.join(", ");
     Err(Failure::Found(format!(
-        "no blob was removed, because {tables} could not be read completely, and the unread rows may refer to any blob"
+        "no blob was removed, because rows of {tables} could not be read, and an unread row may refer to any blob"
     )))
 }
 

@@ -1,5 +1,5 @@
 //! Replaces a correct answer by the broken one that a fault asks for.
-//! Invariant: the answer is broken on the wire in exactly the way that the fault's kind says, and in no other.
+//! Invariant: each kind of fault breaks the answer in exactly one way.
 
 use std::convert::Infallible;
 use std::io;
@@ -16,13 +16,13 @@ use serde_json::{Value, json};
 use super::gzip_bomb::gzip_bomb;
 use super::{FaultKind, RateDecision};
 
-/// The size of the pieces of a huge body.
-const CHUNK: u64 = 64 * 1024;
+/// The size in bytes of the pieces in which a huge body is sent.
+const CHUNK_BYTES: u64 = 64 * 1024;
 
-/// Is long enough for the written bytes to leave before the connection ends.
+/// The pause before a connection is dropped, in which the bytes that were written are sent.
 const FLUSH_TIME: Duration = Duration::from_millis(20);
 
-/// Applies every fault but a rate limit, which `limit_rate` applies.
+/// Applies a fault of any kind except a rate limit, which `limit_rate` applies.
 pub async fn break_answer(kind: &FaultKind, answer: Response) -> Response {
     match kind {
         FaultKind::Status(status) => refusal(*status, "fault", "this status was asked for"),
@@ -44,7 +44,7 @@ pub async fn break_answer(kind: &FaultKind, answer: Response) -> Response {
     }
 }
 
-/// Adds the limit's headers to an answer. The answer is a 429 if the request was not allowed and so has none.
+/// Adds the headers of the rate limit to an answer. Without an answer, because the request was not allowed, the result is a 429.
 pub fn limit_rate(rate: &RateDecision, answer: Option<Response>) -> Response {
     let reset = rate.reset.as_secs_f64().ceil() as u64;
     let mut answer = answer.unwrap_or_else(|| retry_after(reset));
@@ -97,8 +97,8 @@ async fn drip(pause: Duration, answer: Response) -> Response {
 async fn truncate(missing: u64, answer: Response) -> Response {
     let (mut parts, body) = read_whole(answer).await;
     parts.headers.insert(CONTENT_LENGTH, (body.len() as u64 + missing).into());
-    // The body is a stream, because hyper would compare a body that knows its length with the header. It ends after a pause, because
-    // the connection is dropped at the early end, with the bytes that were not sent.
+    // The body is a stream, because hyper compares the length of any other body with the header. The stream ends after a pause, because
+    // hyper drops the connection at the early end, together with bytes that were not sent yet.
     let delayed_end = stream::once(async {
         tokio::time::sleep(FLUSH_TIME).await;
         Ok::<_, Infallible>(Bytes::new())
@@ -106,7 +106,8 @@ async fn truncate(missing: u64, answer: Response) -> Response {
     Response::from_parts(parts, Body::from_stream(stream::iter([Ok(body)]).chain(delayed_end)))
 }
 
-/// Sends half of the body and then an error, on which the connection is dropped. `ConnectionHandle::end_with_reset` makes that a reset.
+/// Returns an answer whose body has an error after the first half, at which hyper drops the connection. After
+/// `ConnectionHandle::end_with_reset` the connection then ends with a reset.
 async fn close(answer: Response) -> Response {
     let (mut parts, body) = read_whole(answer).await;
     parts.headers.insert(CONTENT_LENGTH, body.len().into());
@@ -148,14 +149,16 @@ fn deep_arrays(levels: u64) -> Vec<u8> {
     bytes
 }
 
-/// Answers with `{"data":"aaa…"}` of exactly this many bytes, or with an empty text if they are too few. The body is made as it is read.
+/// Returns an answer whose body is `{"data":"aaa…"}` of exactly this many bytes, or `{"data":""}` if this needs more bytes. The body is
+/// generated while it is sent.
 fn huge(bytes: u64, answer: Response) -> Response {
     const OPENING: &str = "{\"data\":\"";
     const END: &str = "\"}";
     let letters = bytes.saturating_sub((OPENING.len() + END.len()) as u64);
-    let block = Bytes::from(vec![b'a'; CHUNK as usize]);
-    let blocks = letters.div_ceil(CHUNK);
-    let filling = stream::iter(0..blocks).map(move |at| block.slice(..(letters - at * CHUNK).min(CHUNK) as usize));
+    let block = Bytes::from(vec![b'a'; CHUNK_BYTES as usize]);
+    let blocks = letters.div_ceil(CHUNK_BYTES);
+    let filling =
+        stream::iter(0..blocks).map(move |at| block.slice(..(letters - at * CHUNK_BYTES).min(CHUNK_BYTES) as usize));
     let text = |text: &'static str| stream::iter([Bytes::from_static(text.as_bytes())]);
     let body = text(OPENING).chain(filling).chain(text(END)).map(Ok::<_, Infallible>);
     let mut answer = with_body(answer, Body::from_stream(body));
@@ -170,7 +173,7 @@ fn gzip_bomb_answer(bytes: u64, answer: Response) -> Response {
     answer
 }
 
-/// Replaces the body of an answer by one that claims to be JSON.
+/// Replaces the body of an answer, and sets the media type to JSON.
 fn with_body(answer: Response, body: Body) -> Response {
     let (mut parts, _) = answer.into_parts();
     remove_body_headers(&mut parts.headers);
@@ -181,14 +184,14 @@ fn with_body(answer: Response, body: Body) -> Response {
     Response::from_parts(parts, body)
 }
 
-/// Removes the headers that describe the replaced body.
+/// Removes the headers that describe the old body.
 fn remove_body_headers(headers: &mut HeaderMap) {
     for name in [CONTENT_LENGTH, ETAG] {
         headers.remove(name);
     }
 }
 
-/// Reads the body of an answer. The answers here are in memory, so this cannot fail.
+/// Reads the whole body of an answer. Reading always succeeds, because the answers of the routes are in memory.
 async fn read_whole(answer: Response) -> (axum::http::response::Parts, Bytes) {
     let (mut parts, body) = answer.into_parts();
     remove_body_headers(&mut parts.headers);

@@ -1,12 +1,11 @@
-//! Makes a gzip file that inflates to about a thousand times its size: one JSON string of `a`s.
-//! It writes the DEFLATE stream itself, because a compressor would have to read a gigabyte to make the largest one.
-//! Invariant: the file is valid, its checksum and length included, so that a client refuses it by a limit and not by an error of its
-//! decoder.
+//! Makes a gzip file that inflates to about a thousand times its size, to one JSON string of `a`s.
+//! The DEFLATE stream is written directly, because a compressor would have to read a gigabyte for the largest file.
+//! Invariant: the file is valid and has the right checksum and length, so that only a size limit of the client refuses the file.
 
-/// The longest match that DEFLATE has.
-const MATCH: u64 = 258;
+/// The length of the longest match in DEFLATE, in bytes.
+const MAX_MATCH_BYTES: u64 = 258;
 
-/// Returns a gzip file that inflates to `size` bytes (at least 3): `"aaa…a"`.
+/// Returns a gzip file that inflates to the `size` bytes (at least 3) of the JSON string `"aaa…a"`.
 pub fn gzip_bomb(size: u64) -> Vec<u8> {
     let letters = size.saturating_sub(2).max(1);
     let mut bytes = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
@@ -14,8 +13,8 @@ pub fn gzip_bomb(size: u64) -> Vec<u8> {
     write_block_header(&mut bits);
     // The Huffman codes, with the most significant bit first: 285 (a match of 258) is 0, 256 (the end) is 10, `"` is 110, `a` is 111.
     bits.code(0b110, 3);
-    let matches = (letters - 1) / MATCH;
-    let single = (letters - 1) % MATCH;
+    let matches = (letters - 1) / MAX_MATCH_BYTES;
+    let single = (letters - 1) % MAX_MATCH_BYTES;
     bits.code(0b111, 3);
     for _ in 0..matches {
         // A match is its length code and then the only distance code, which means one byte back.
@@ -46,7 +45,7 @@ fn write_block_header(bits: &mut BitWriter<'_>) {
     for length in [0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0, 3, 0, 2] {
         bits.number(length, 3);
     }
-    // So the code of 18 is 0, of 1 it is 10, of 2 it is 110, and of 3 it is 111.
+    // By these lengths, the code of 18 is 0, the code of 1 is 10, the code of 2 is 110, and the code of 3 is 111.
     write_unused(bits, 34);
     bits.code(0b111, 3);
     write_unused(bits, 97 - 35);
@@ -59,18 +58,18 @@ fn write_block_header(bits: &mut BitWriter<'_>) {
     bits.code(0b10, 2);
 }
 
-/// Writes a run of 11 to 138 symbols that do not occur.
+/// Writes the code lengths of `count` (11 to 138) symbols in a row that do not occur in the block.
 fn write_unused(bits: &mut BitWriter<'_>, count: u32) {
     bits.code(0, 1);
     bits.number(count - 11, 7);
 }
 
-/// Writes bits to bytes, the lowest bit of a byte first.
+/// Packs bits into bytes. The first bit is the lowest bit of a byte.
 struct BitWriter<'b> {
     bytes: &'b mut Vec<u8>,
-    /// The bits that do not fill a byte yet.
+    /// The bits that are not written yet, because they do not fill a byte.
     word: u32,
-    /// How many bits `word` has.
+    /// The number of bits in `word`.
     count: u32,
 }
 
@@ -100,11 +99,11 @@ impl BitWriter<'_> {
     }
 }
 
-/// The change of a CRC-32 state by one or more bytes, as an affine map over bits. The map of a gigabyte of one letter is the map of one
-/// letter, squared thirty times.
+/// The change of a CRC-32 state by one or more bytes, as an affine map over bits. The map for a gigabyte of one letter is computed by
+/// squaring the map for one letter thirty times.
 #[derive(Clone, Copy)]
 struct CrcStep {
-    /// The change of the result by each bit of the state.
+    /// The change of the result that each bit of the state causes.
     columns: [u32; 32],
     /// The result for the state 0.
     offset: u32,
@@ -124,7 +123,7 @@ impl CrcStep {
         CrcStep { columns, offset }
     }
 
-    /// Returns the CRC-32 of `before`, then `times` bytes of this step, then `after`.
+    /// Returns the CRC-32 of three parts in a row: `before`, then the bytes of this step `times` times, then `after`.
     fn checksum(self, before: &[u8], times: u64, after: &[u8]) -> u32 {
         let mut state = before.iter().fold(!0, |state, byte| step(state, *byte));
         let mut map = self;

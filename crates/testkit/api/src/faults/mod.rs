@@ -1,6 +1,6 @@
-//! Faults on request: the ways in which an answer can be broken, and the rules that say which requests get one.
-//! Invariants: no request is broken unless its header or a rule asks for it. A fault before the handler keeps the handler from
-//! running, so its effect does not happen; a fault after it breaks the answer to an effect that happened.
+//! Faults on request: the ways in which an answer can be broken, and the rules that select the requests.
+//! Invariants: a request is broken only if its header or a rule selects a fault. With a fault before the handler, the handler does not run
+//! and its effect does not happen. With a fault after the handler, the effect has happened and its answer is broken.
 
 mod break_answer;
 mod gzip_bomb;
@@ -17,15 +17,15 @@ pub use parse::FaultError;
 pub use rate::RateDecision;
 pub use rules::{ActiveFault, FaultRule, FaultRules, RequestLine};
 
-/// The header that asks for a fault on its own request.
+/// The header by which a request selects the fault for its own answer.
 pub const FAULT_HEADER: &str = "x-demo-fault";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     pub kind: FaultKind,
-    /// How many requests of one key get the fault; without it, all of them.
+    /// The number of requests with one key that get the fault. With `None` all requests get it.
     pub times: Option<u64>,
-    /// The key under which `times` and the rate are counted, unless the default is used.
+    /// The key under which `times` and the rate are counted. `None` means the default key.
     pub key: Option<String>,
     pub time: FaultTime,
 }
@@ -33,28 +33,28 @@ pub struct Fault {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FaultKind {
     Status(StatusCode),
-    /// A pause before the answer.
+    /// The answer is delayed by this time.
     Slow(Duration),
-    /// The body byte by byte, with this pause between two.
+    /// The body is sent byte by byte, with this pause between two bytes.
     Drip(Duration),
-    /// The Content-Length promises this many bytes more than come.
+    /// The Content-Length is larger than the body by this number of bytes.
     Truncate(u64),
     /// The connection is reset.
     Close,
-    /// Numbers become texts.
+    /// Every number in the JSON is replaced by a text.
     WrongType,
     NotJson,
-    /// As many arrays inside one another.
+    /// The body is this number of nested arrays.
     Deep(u64),
-    /// A body of this many bytes.
+    /// The body has this number of bytes.
     Huge(u64),
-    /// A gzip file that inflates to this many bytes.
+    /// The body is a gzip file that inflates to this number of bytes.
     GzipBomb(u64),
-    /// A redirect with this status to this URL.
+    /// The answer is a redirect with this status to this URL.
     Redirect(StatusCode, String),
-    /// A 429 whose Retry-After has this many seconds.
+    /// The answer is a 429 with this number of seconds as Retry-After.
     RetryAfter(u64),
-    /// A limit of this many requests in a second.
+    /// Only this number of requests is allowed in a second.
     Rate(u64),
 }
 

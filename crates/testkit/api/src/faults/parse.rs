@@ -1,5 +1,5 @@
-//! Parses a fault: `kind[=value][;times=n][;key=name][;when=before|after]`.
-//! Invariant: a text that cannot be parsed is refused with the word that is wrong; it never means "no fault".
+//! Parses the text of a fault: `kind[=value][;times=n][;key=name][;when=before|after]`.
+//! Invariant: a text that cannot be parsed is refused, and the error names the wrong word.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use axum::http::{HeaderValue, StatusCode};
 
 use super::{Fault, FaultKind, FaultTime};
 
-/// A minute. A longer pause is a typing error.
+/// The longest pause: a minute. A longer pause is probably a typing error.
 const MOST_MILLISECONDS: u64 = 60_000;
 const MOST_BYTES: u64 = 1 << 30;
 const MOST_DEPTH: u64 = 10_000_000;
@@ -95,7 +95,7 @@ fn parse_number(name: &str, value: Option<&str>, max: u64) -> Result<u64, FaultE
     value.and_then(|text| text.parse().ok()).filter(|number| *number <= max).ok_or_else(|| bad_value(name, value))
 }
 
-/// Parses a status that may come with a body. An informational one (1xx) is no answer.
+/// Parses the status of an answer. An informational status (1xx) is refused, because it does not end an exchange.
 fn parse_status(name: &str, value: Option<&str>) -> Result<StatusCode, FaultError> {
     let status = value.and_then(|text| StatusCode::from_bytes(text.as_bytes()).ok());
     status.filter(|status| (200..600).contains(&status.as_u16())).ok_or_else(|| bad_value(name, value))

@@ -1,5 +1,5 @@
-//! A limit of n requests per second, counted in windows that begin with their first request.
-//! Invariant: at most `limit` requests of one window are allowed, and a decision says what its client may still do.
+//! A limit of n requests per second. The requests are counted in windows of a second, and each window begins with its first request.
+//! Invariant: at most `limit` requests of one window are allowed. Each decision has the number of requests that are still allowed.
 
 use std::time::{Duration, Instant};
 
@@ -7,9 +7,9 @@ const WINDOW_LENGTH: Duration = Duration::from_secs(1);
 
 #[derive(Default)]
 pub struct RateWindow {
-    /// When the current window began.
+    /// The start of the current window.
     begin: Option<Instant>,
-    /// How many requests it allowed.
+    /// The number of requests that were allowed in the current window.
     allowed: u64,
 }
 
@@ -18,14 +18,14 @@ pub struct RateWindow {
 pub struct RateDecision {
     pub allowed: bool,
     pub limit: u64,
-    /// How many more requests the window allows.
+    /// The number of further requests that the window allows.
     pub remaining: u64,
     /// The time until the window ends.
     pub reset: Duration,
 }
 
 impl RateWindow {
-    /// Decides about a request and counts it.
+    /// Decides whether a request is allowed, and counts it.
     pub fn take(&mut self, limit: u64, now: Instant) -> RateDecision {
         let begin = match self.begin {
             Some(begin) if now.duration_since(begin) < WINDOW_LENGTH => begin,

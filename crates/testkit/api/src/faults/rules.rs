@@ -1,6 +1,6 @@
-//! The fault rules in force, and how many requests each key of a fault had.
-//! Invariants: the fault of a request's own header goes before every rule. Of the rules, the first that matches and has `times` left
-//! applies, and no other. The count and the decision are one step under one lock, so `times=n` is exact for requests at once too.
+//! The active fault rules, and the number of requests that got the fault of each key.
+//! Invariants: a fault in the header of a request overrides all rules. Of the rules, only the first that matches and has `times` left
+//! applies. The count and the decision are made under one lock, so `times=n` is exact even for concurrent requests.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,27 +15,27 @@ pub struct FaultRules(Mutex<RulesState>);
 #[derive(Default)]
 struct RulesState {
     rules: Vec<FaultRule>,
-    /// How many requests got a fault that has `times`, by the key of the fault.
+    /// The number of requests that got a fault with `times`, by the key of the fault.
     served: BTreeMap<String, u64>,
-    /// The current second of each rate limit, by the key of its fault.
+    /// The current window of each rate limit, by the key of its fault.
     windows: BTreeMap<String, RateWindow>,
 }
 
-/// A fault for every request that matches.
+/// A rule that applies a fault to every request that it matches.
 #[derive(Debug, Clone)]
 pub struct FaultRule {
-    /// The fault as it was given.
+    /// The text of the fault, which `/control/faults` shows.
     pub text: String,
     pub fault: Fault,
-    /// Any method, unless one is named.
+    /// The method that the rule matches. `None` matches any method.
     pub method: Option<String>,
-    /// A whole path, or the beginning of one if it ends with `*`.
+    /// The path that the rule matches. If the text ends with `*`, the rule matches every path with this beginning.
     pub path: String,
-    /// How many requests the rule was applied to.
+    /// The number of requests that got the fault of this rule.
     pub hits: u64,
 }
 
-/// The parts of a request that the rules read.
+/// The parts of a request that decide about its fault.
 pub struct RequestLine<'r> {
     pub method: &'r str,
     pub path: &'r str,
@@ -46,12 +46,12 @@ pub struct RequestLine<'r> {
 /// A fault that applies to one request.
 pub struct ActiveFault {
     pub fault: Fault,
-    /// The decision of the rate limit, if the fault is one.
+    /// The decision of the rate limit. Only a fault of the kind `rate` has one.
     pub rate: Option<RateDecision>,
 }
 
 impl FaultRules {
-    /// Returns the fault that a request gets, and counts it.
+    /// Returns the fault that applies to a request, and counts the request.
     pub fn pick(&self, request: &RequestLine<'_>) -> Result<Option<ActiveFault>, FaultError> {
         let mut state = self.lock();
         if let Some(text) = request.fault_header {
@@ -74,7 +74,7 @@ impl FaultRules {
         Ok(None)
     }
 
-    /// Replaces all rules. The counts of `times` begin anew.
+    /// Replaces all rules, and sets all counts of `times` to zero.
     pub fn replace(&self, rules: Vec<FaultRule>) {
         *self.lock() = RulesState { rules, ..RulesState::default() };
     }
@@ -103,7 +103,7 @@ impl FaultRule {
 }
 
 impl RulesState {
-    /// Counts a fault under its key. It returns `None` if the fault's `times` are used up.
+    /// Counts a request under the key of the fault. Returns `None` if the `times` of the fault are used up.
     fn activate(&mut self, fault: Fault, default_key: &str) -> Option<ActiveFault> {
         let key = fault.key.clone().unwrap_or_else(|| default_key.to_owned());
         if let Some(times) = fault.times {

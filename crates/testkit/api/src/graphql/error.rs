@@ -1,14 +1,14 @@
-//! The codes of GraphQL errors, and an error as an entry of `errors`.
+//! The codes of GraphQL errors, and the JSON of an entry of `errors`.
 
 use async_graphql::{ErrorExtensionValues, Pos, ServerError};
 use serde_json::{Value, json};
 
-/// The codes in the extensions of errors.
+/// The code of an error, which is in its `extensions`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorCode {
     ParseFailed,
     ValidationFailed,
-    /// The request does not say which operation of the document it wants.
+    /// The document has several operations, and the request does not name one of them.
     NoOperation,
     BadUserInput,
     NotFound,
@@ -17,7 +17,7 @@ pub enum ErrorCode {
     Forbidden,
     IdempotencyMismatch,
     TooComplex,
-    /// An error of async-graphql while fields are resolved.
+    /// async-graphql failed while it resolved fields.
     Internal,
 }
 
@@ -38,14 +38,14 @@ impl ErrorCode {
         }
     }
 
-    /// Returns the error of a resolver. async-graphql adds the field's path and location.
+    /// Returns an error for a resolver. async-graphql adds the path and the location of the field.
     pub fn field_error(self, message: impl Into<String>) -> async_graphql::Error {
         let mut error = async_graphql::Error::new(message);
         error.extensions.get_or_insert_with(ErrorExtensionValues::default).set("code", self.word());
         error
     }
 
-    /// Returns the error of a request that is not executed, or of a field without a resolver.
+    /// Returns an error for a request that is not executed, or for a field whose resolver does not run.
     pub fn server_error(self, message: impl Into<String>, position: Option<Pos>) -> ServerError {
         let mut error = ServerError::new(message, position);
         error.extensions.get_or_insert_with(ErrorExtensionValues::default).set("code", self.word());
@@ -53,7 +53,7 @@ impl ErrorCode {
     }
 }
 
-/// Returns an entry of `errors`. `default` is the code of an error that async-graphql made itself.
+/// Returns an error as an entry of `errors`. `default` is the code for an error of async-graphql, which has no code.
 pub fn error_json(error: &ServerError, default: ErrorCode) -> Value {
     let mut entry = json!(error);
     if entry["extensions"]["code"].is_null() {

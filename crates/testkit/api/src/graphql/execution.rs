@@ -1,6 +1,6 @@
-//! The execution of an operation: it bounds the number of fields, and it completes the result when a field fails.
-//! async-graphql leaves a field that failed out of its object. The specification wants null there, and if the type forbids null, in the
-//! nearest object around it that may be null (section 6.4.4). So this extension takes over every error of a field.
+//! An extension of async-graphql for the execution of operations: it limits the number of fields, and puts null in place of failed fields.
+//! async-graphql leaves a failed field out of its object. The GraphQL specification (section 6.4.4) requires null in its place or, if the
+//! type forbids null, in place of the nearest enclosing object that may be null.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -13,11 +13,11 @@ use async_graphql::{PathSegment, QueryPathNode, QueryPathSegment, Response, Serv
 use super::error::ErrorCode;
 use super::limits::MAX_FIELDS;
 
-/// Is set when the execution of an operation begins, which tells a request that was refused from one that was executed.
+/// A flag that is set when the execution of an operation begins. A request without this flag was refused before its execution.
 #[derive(Default, Clone)]
 pub struct IsExecuted(pub Arc<AtomicBool>);
 
-/// The extension. Each operation has a state of its own.
+/// The extension for async-graphql. Each operation gets its own state.
 pub struct ExecutionRules;
 
 impl ExtensionFactory for ExecutionRules {
@@ -27,7 +27,7 @@ impl ExtensionFactory for ExecutionRules {
 }
 
 struct OperationState {
-    /// How many fields the operation may still resolve.
+    /// The number of fields that the operation may still resolve.
     fields_left: AtomicUsize,
     failures: Mutex<Failures>,
 }
@@ -36,9 +36,10 @@ struct OperationState {
 struct Failures {
     /// The errors of fields, in the order in which they happened.
     errors: Vec<ServerError>,
-    /// Whether `errors` has the one about the bound. Beyond the bound each further field fails in the same way, and one entry is enough.
+    /// Whether `errors` has the error for too many fields. Each further field fails too, but one entry is enough.
     is_too_complex: bool,
-    /// The paths of objects and lists that must be null, because a part of them is null that must not be. The empty path is `data`.
+    /// The paths of objects and lists that must be null, because they contain a failed field whose type forbids null. The empty path is
+    /// that of `data`.
     nulls: BTreeSet<String>,
 }
 
@@ -111,7 +112,7 @@ impl Extension for OperationState {
     }
 }
 
-/// Returns the path of a field as an error shows it.
+/// Returns the path of a field in the form of the `path` of an error.
 fn segments(path: &QueryPathNode<'_>) -> Vec<PathSegment> {
     let segment = |node: &QueryPathNode<'_>| match node.segment {
         QueryPathSegment::Index(index) => PathSegment::Index(index),

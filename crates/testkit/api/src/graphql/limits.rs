@@ -1,5 +1,5 @@
-//! Checks of an operation before it is validated: the length of its text, the selections of its fragments, and its variables.
-//! async-graphql expands a fragment wherever it is spread, so a short document could cost exponential time without `check_fragments`.
+//! Checks of an operation before its validation: the length of the document, the number of selections in fragments, and the variables.
+//! async-graphql expands each spread of a fragment, so without `check_fragments` a short document could take exponential time.
 
 use std::collections::HashMap;
 
@@ -9,18 +9,18 @@ use serde_json::{Map, Value};
 
 use super::error::ErrorCode;
 
-/// The longest document, in bytes.
-const MAX_TEXT: usize = 100_000;
+/// The length of the longest document in bytes.
+const MAX_DOCUMENT_BYTES: usize = 100_000;
 
-/// The number of fields that one operation may resolve, since nested connections multiply (`execution`). It also bounds the selections
-/// of a document whose fragments are expanded.
+/// The largest number of fields that one operation may resolve, because nested connections multiply (see `execution`). It is also the
+/// largest number of selections in a document after its fragments are expanded.
 pub const MAX_FIELDS: usize = 50_000;
 
 pub fn check_length(text: &str) -> Result<(), ServerError> {
-    if text.len() <= MAX_TEXT {
+    if text.len() <= MAX_DOCUMENT_BYTES {
         return Ok(());
     }
-    Err(ErrorCode::ParseFailed.server_error(format!("the document is longer than {MAX_TEXT} bytes"), None))
+    Err(ErrorCode::ParseFailed.server_error(format!("the document is longer than {MAX_DOCUMENT_BYTES} bytes"), None))
 }
 
 /// Refuses a fragment that contains itself, and an operation whose fragments expand to too many selections.
@@ -36,10 +36,10 @@ pub fn check_fragments(
     Ok(())
 }
 
-/// Counts the selections of a document as if each fragment were written where it is spread.
+/// Counts the selections of a document after its fragments are expanded.
 struct Expansion<'d> {
     document: &'d ExecutableDocument,
-    /// The size of each fragment, or `None` while it is counted: a spread of such a fragment is inside of itself.
+    /// The size of each fragment. The value is `None` while a fragment is counted, so that a fragment that contains itself is found.
     sizes: HashMap<&'d Name, Option<usize>>,
 }
 
@@ -66,7 +66,7 @@ impl<'d> Expansion<'d> {
             }
             None => {}
         }
-        // The validation reports an unknown fragment.
+        // The later validation reports a fragment that does not exist, so it counts as empty here.
         let Some(fragment) = self.document.fragments.get(&name.node) else { return Ok(0) };
         self.sizes.insert(&name.node, None);
         let size = self.size(&fragment.node.selection_set.node)?;
@@ -75,7 +75,7 @@ impl<'d> Expansion<'d> {
     }
 }
 
-/// Refuses variables that are absent or of a wrong type. async-graphql would report them as errors of the fields that use them.
+/// Refuses variables that are missing or have a wrong type. async-graphql would report such a mistake as the error of a field.
 pub fn check_variables(
     operation: &Positioned<OperationDefinition>,
     variables: &Map<String, Value>,
@@ -95,12 +95,12 @@ pub fn check_variables(
     Ok(())
 }
 
-/// Returns whether a value has a type, as far as the type is built in. The validation checks enums and input objects.
+/// Returns whether a value has a built-in type. Enums and input objects are accepted here, because the later validation checks them.
 fn has_type(value: &Value, of: &Type) -> bool {
     match (&of.base, value) {
         (_, Value::Null) => of.nullable,
         (BaseType::List(item), Value::Array(values)) => values.iter().all(|value| has_type(value, item)),
-        // One value stands for a list of one.
+        // GraphQL accepts a single value in place of a list with one item.
         (BaseType::List(item), value) => has_type(value, item),
         (BaseType::Named(name), value) => match name.as_str() {
             "ID" => value.is_string() || value.is_i64(),

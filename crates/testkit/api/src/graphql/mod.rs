@@ -1,6 +1,6 @@
-//! GraphQL over HTTP, on `async-graphql`: the store at `POST /graphql`, and its schema as text at `GET /graphql/schema`.
-//! Invariants: a request that can be read is answered with 200 and `data`, `errors` or both; each error has a code in its extensions.
-//! A query reads one version of the store from its first field to its last. The work of one operation is bounded.
+//! The GraphQL routes, which use `async-graphql`: the store at `POST /graphql`, and its schema as text at `GET /graphql/schema`.
+//! Invariants: a request with a valid JSON body is answered with 200 and `data`, `errors` or both. Each error has a code in its extensions.
+//! All fields of a query are read from one version of the store. The work of one operation is limited.
 
 mod error;
 mod execution;
@@ -34,20 +34,20 @@ use types::{QueryRoot, Snapshot};
 
 const PATH: &str = "/graphql";
 
-/// The media type of the GraphQL-over-HTTP specification. A client that accepts it gets a 400 for a request that was not executed.
+/// The media type of the GraphQL-over-HTTP specification. A client that accepts this type gets a 400 for a request that is not executed.
 const GRAPHQL_JSON: &str = "application/graphql-response+json";
 
-/// The deepest nesting of selections. The parser of async-graphql has a bound of 64 of its own, which fragments can exceed.
+/// The deepest nesting of selections. The parser of async-graphql has a limit of 64, but fragments can exceed that limit.
 const MAX_DEPTH: usize = 128;
 
-/// The stack of an operation's thread, in bytes.
-const STACK_SIZE: usize = 32 << 20;
+/// The size in bytes of the stack of a thread that runs an operation.
+const STACK_BYTES: usize = 32 << 20;
 
 pub fn routes() -> Router<Arc<TestApi>> {
     Router::new().route(PATH, post(serve)).route("/graphql/schema", get(show_schema))
 }
 
-/// The schema. It has no data of its own; each request brings the data that the resolvers read.
+/// The schema with its resolvers. The data that the resolvers read is added to each request.
 static SCHEMA: LazyLock<Schema<QueryRoot, MutationRoot, EmptySubscription>> = LazyLock::new(|| {
     Schema::build(QueryRoot, MutationRoot, EmptySubscription)
         .limit_recursive_depth(MAX_DEPTH)
@@ -55,7 +55,7 @@ static SCHEMA: LazyLock<Schema<QueryRoot, MutationRoot, EmptySubscription>> = La
         .finish()
 });
 
-/// The body of a request.
+/// The JSON body of a request to `POST /graphql`.
 #[derive(Deserialize)]
 struct RequestBody {
     query: String,
@@ -65,7 +65,7 @@ struct RequestBody {
     operation_name: Option<String>,
 }
 
-/// The outcome of a request.
+/// The result of a request to `POST /graphql`.
 enum Outcome {
     /// The request was refused before any field was resolved.
     Refused(Vec<ServerError>),
@@ -115,15 +115,15 @@ async fn execute(api: Arc<TestApi>, body: RequestBody, call: WriteCall) -> Outco
     }
 }
 
-/// Runs an operation on a thread of its own. Each level of nesting takes tens of kilobytes of stack, so the deepest operation that is
-/// allowed would overflow the stack of a runtime's thread.
+/// Runs an operation on a new thread with a large stack. Each level of nesting takes tens of kilobytes of stack, so the deepest allowed
+/// operation would overflow the stack of a thread of the runtime.
 async fn run_with_large_stack(
     operation: impl Future<Output = async_graphql::Response> + Send + 'static,
 ) -> async_graphql::Response {
     let runtime = tokio::runtime::Handle::current();
     let (sender, response) = tokio::sync::oneshot::channel();
-    let thread = std::thread::Builder::new().stack_size(STACK_SIZE);
-    // The receiver may be gone with its client.
+    let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
+    // Sending fails if the client has disconnected, because the receiver is dropped then.
     let spawned = thread.spawn(move || drop(sender.send(runtime.block_on(operation))));
     let failed =
         |reason: String| async_graphql::Response::from_errors(vec![ErrorCode::Internal.server_error(reason, None)]);
@@ -133,7 +133,7 @@ async fn run_with_large_stack(
     }
 }
 
-/// Does the checks that async-graphql does not do, or for which its errors do not show the cause.
+/// Makes the checks that async-graphql does not make, or whose errors in async-graphql do not show the cause.
 fn check(
     text: &str,
     operation_name: Option<&str>,

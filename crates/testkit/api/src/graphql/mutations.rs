@@ -1,6 +1,6 @@
-//! The mutations: an order is placed, an order is cancelled.
-//! Invariants: a mutation is checked whole before it changes anything; each change is one effect. The same `clientMutationId` with the
-//! same input gives the order of the first mutation again and changes nothing.
+//! The GraphQL mutations, which place and cancel orders.
+//! Invariants: a mutation is checked completely before it changes data, and each change is one effect. A second mutation with the same
+//! `clientMutationId` and input returns the order of the first mutation and changes no data.
 
 use std::fmt::Debug;
 use std::sync::{Arc, PoisonError};
@@ -73,14 +73,14 @@ impl MutationRoot {
     }
 }
 
-/// The order that a mutation changed, and whether an earlier one did it.
+/// The order that a mutation changed, and whether an earlier mutation with the same `clientMutationId` made the change.
 struct Applied {
     order: OrderNode,
     replayed: bool,
 }
 
-/// Calls `change` with the store and the moment of the effect, unless this mutation was applied before. `change` returns the order's id
-/// and must change nothing if it fails.
+/// Calls `change` with the store and the moment of the effect, unless this mutation was applied before. `change` returns the id of the
+/// order. If it fails, it must not have changed the store.
 fn apply_once(
     ctx: &Context<'_>,
     key: Option<String>,
@@ -88,9 +88,9 @@ fn apply_once(
     change: impl FnOnce(&TestApi, &mut Store, String) -> Result<String>,
 ) -> Result<Applied> {
     let api = ctx.data::<Arc<TestApi>>()?;
-    // The name of the input's type is part of its text, so two kinds of mutation have different fingerprints.
+    // The debug text of the input begins with the name of its type, so different mutations have different fingerprints.
     let fingerprint = format!("{input:?}");
-    // The tracker's lock is the first of all, as in every other write: it orders the effects of tracker and store.
+    // The lock of the tracker is taken first, as in every other write. It orders the effects of the tracker and of the store.
     let mut tracker = api.tracker.write();
     let mut mutations = api.mutations.lock().unwrap_or_else(PoisonError::into_inner);
     let mut store = api.store.write().unwrap_or_else(PoisonError::into_inner);
@@ -103,7 +103,7 @@ fn apply_once(
         }
         Some(earlier) => earlier.order_id.clone(),
         None => {
-            // Queries that run at this moment keep the version of the store that they have.
+            // Queries that run at this moment continue to read the old version of the store.
             let order_id = change(api, Arc::make_mut(&mut store), tracker.instant())?;
             let call = WriteCall { key: key.clone(), ..ctx.data::<WriteCall>()?.clone() };
             api.tracker.count_effect(&mut tracker, &call);

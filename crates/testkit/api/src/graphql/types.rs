@@ -1,5 +1,5 @@
-//! The types of the schema and the queries. Doc comments in an `Object` or `SimpleObject` are the descriptions of the schema.
-//! Invariant: every object reads the snapshot that it was made from, so all fields of a query show the store at one moment.
+//! The types of the GraphQL schema, and the queries. A doc comment in an `Object` or `SimpleObject` is a description in the schema.
+//! Invariant: all objects of a query read the same snapshot, so all fields show the store at one moment.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ impl Snapshot {
     }
 }
 
-// A scalar of its own, as the schema of many APIs has one.
+// Dates have a custom scalar, because the schemas of many APIs have one.
 #[derive(Serialize, Deserialize)]
 pub struct DateTime(String);
 
@@ -329,7 +329,7 @@ pub struct PageArguments {
     pub before: Option<String>,
 }
 
-/// Returns a page of the orders that have the status and the customer, if these are given.
+/// Returns a page of the orders. If a status or a customer is given, only orders with this status or customer are included.
 pub fn orders(
     snapshot: &Snapshot,
     page: &PageArguments,
@@ -369,7 +369,7 @@ pub fn orders(
     })
 }
 
-/// Cuts the orders to the first and then to the last that the page wants.
+/// Reduces the list to the orders of the page: first to `first`, and then to `last`.
 fn limit(orders: &mut Vec<&Order>, page: &PageArguments) -> Result<()> {
     let size = |count: u64| count.min(MAX_PAGE_SIZE) as usize;
     let first = not_negative("first", page.first)?;

@@ -1,5 +1,5 @@
 //! The data of the store that GraphQL serves: products and orders.
-//! Invariants: both lists are sorted by id; every order names a person of the tracker's world and products of the list.
+//! Invariants: both lists are sorted by id. The customer of every order is a person of the tracker, and its products are in the list.
 
 mod seed;
 mod words;
@@ -15,7 +15,7 @@ pub struct Store {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Product {
-    /// Such as `p-001`.
+    /// The id, such as `p-001`.
     pub id: String,
     pub name: String,
     pub about: Option<String>,
@@ -28,12 +28,12 @@ pub struct Product {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Order {
-    /// Such as `o-0001`.
+    /// The id, such as `o-0001`.
     pub id: String,
     pub status: OrderStatus,
-    /// The id of a person.
+    /// The id of the person who placed the order.
     pub customer: String,
-    /// An instant such as `2026-03-31T09:14:05Z`.
+    /// The moment of the order, such as `2026-03-31T09:14:05Z`.
     pub placed_at: String,
     pub note: Option<String>,
     pub lines: Vec<OrderLine>,
@@ -49,7 +49,7 @@ pub struct OrderLine {
     pub unit_price_cents: u64,
 }
 
-// The two enums are also those of the GraphQL schema, where a doc comment would become a description.
+// The next two enums have no doc comments, because they are also in the GraphQL schema, where a doc comment becomes a description.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Enum)]
 pub enum Category {
     Books,

@@ -1,8 +1,8 @@
-//! Generates the seeded `Store`.
-//! Invariants: the same seed gives the same store. It draws from streams of its own, so a change of the store does not change the
-//! tracker's world. Orders are numbered in order of time.
+//! Generates a `Store` from a seed (a number that starts the random numbers).
+//! Invariants: the same seed gives the same store. The store has its own streams of random numbers, so a change here does not change the
+//! data of the tracker. Orders are numbered in order of time.
 
-use demo::calendar::{DAY, LAST_DAY, instant};
+use demo::calendar::{LAST_DAY, SECONDS_PER_DAY, instant};
 use demo::{Person, Prng};
 
 use super::words::{ABOUT, CATEGORIES, CategoryRow, MAKES, NOTES, TAGS};
@@ -54,7 +54,8 @@ fn product(prng: &mut Prng, number: usize, row: &CategoryRow, name: String) -> P
 }
 
 fn orders(prng: &mut Prng, products: &[Product], people: &[Person]) -> Vec<Order> {
-    let mut placed: Vec<u64> = (0..ORDERS).map(|_| (LAST_DAY - DAYS) * DAY + prng.below(DAYS * DAY)).collect();
+    let mut placed: Vec<u64> =
+        (0..ORDERS).map(|_| (LAST_DAY - DAYS) * SECONDS_PER_DAY + prng.below(DAYS * SECONDS_PER_DAY)).collect();
     placed.sort_unstable();
     let numbered = (1..).zip(placed);
     numbered.map(|(number, placed)| order(prng, number, placed, products, people)).collect()
@@ -79,7 +80,7 @@ fn order(prng: &mut Prng, number: usize, placed: u64, products: &[Product], peop
     }
 }
 
-/// Draws a status. An older order is further; `youth` is 0 for the oldest and 100 for the youngest.
+/// Draws a status. An older order has more likely a later status. `youth` is 0 for the oldest order and 100 for the newest.
 fn status(prng: &mut Prng, youth: usize) -> OrderStatus {
     match prng.below(100) {
         roll if roll < 8 => OrderStatus::Cancelled,

@@ -1,12 +1,12 @@
-//! The constants of the store: categories, the things in each, and the makes of a thing.
-//! Invariant: no list is empty; five categories of four things in three makes are the sixty products.
+//! The constants from which the products of the store are made: five categories, four things in each, and three makes of each thing.
+//! Invariant: no list is empty. Every combination of a category, a thing and a make is one of the sixty products.
 
 use super::Category;
 
-/// A category with the things in it.
+/// A category with the range of its prices and the names of its things.
 pub struct CategoryRow {
     pub category: Category,
-    /// The lowest price of the category in cents, and the price that all are below.
+    /// The lowest price of the category in cents, and the exclusive upper bound of its prices in cents.
     pub prices: (u64, u64),
     pub things: [&'static str; 4],
 }

@@ -1,4 +1,4 @@
-//! Each kind of credential is accepted on its own route, in its own place, and nowhere else.
+//! Tests of the routes under `/auth`: each kind of credential is accepted only on its own route and in the right place.
 
 use std::time::Duration;
 
@@ -9,9 +9,9 @@ use crate::served::Served;
 
 const FORM: (&str, &str) = ("Content-Type", "application/x-www-form-urlencoded");
 const GRANT: &str = "grant_type=client_credentials";
-/// The encoding of `demo:demo-password`.
+/// The Basic credentials of the user: `demo:demo-password` in base64.
 const BASIC: &str = "Basic ZGVtbzpkZW1vLXBhc3N3b3Jk";
-/// The encoding of `demo-client:demo-secret`.
+/// The Basic credentials of the OAuth client: `demo-client:demo-secret` in base64.
 const CLIENT: &str = "Basic ZGVtby1jbGllbnQ6ZGVtby1zZWNyZXQ=";
 
 type Headers = &'static [(&'static str, &'static str)];

@@ -1,4 +1,4 @@
-//! The catalog `demo-store` of the tests: every capability is called on the store of the test API.
+//! Tests every capability of the catalog `tests/catalogs/demo-store.yaml` on the store of the test API.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Requests are recorded without their credentials, and a reset puts everything back.
+//! Tests of the routes under `/control`: requests are recorded without credentials, and a reset restores the state of the start.
 
 use serde_json::json;
 use testkit::raw_http::JSON;
@@ -51,7 +51,7 @@ async fn reset_restores_the_seeded_world() {
     let ticket = served.get("/api/projects/OPS/tickets/42").await;
     assert_eq!(ticket, serde_json::to_value(world().ticket("OPS", 42)).unwrap());
     assert_eq!(served.get("/api/tickets").await["total"], 321);
-    // The reset freed the key.
+    // After the reset, the idempotency key is unused again.
     let again = served.ask("DELETE /api/projects/OPS/tickets/42", &[("Idempotency-Key", "k")], b"").await;
     assert_eq!((again.status, again.header("idempotency-replayed")), (204, None));
 }

@@ -1,4 +1,4 @@
-//! Every fault is visible on the wire, applies as often as its `times` say, and happens on the right side of the effect.
+//! Tests of the faults: each breaks the answer in its way, applies as often as `times` allows, and is before or after the effect.
 
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
@@ -111,7 +111,7 @@ async fn a_gzip_bomb_is_small_on_the_wire() {
 #[tokio::test]
 async fn a_rate_is_kept_and_announced() {
     let served = Served::start().await;
-    // A window may end between two requests. The next attempt then begins with a new one.
+    // The window of the rate limit may end between two requests. The next attempt then starts with a new window.
     for attempt in 0..3 {
         let mut answers = Vec::new();
         for _ in 0..4 {
@@ -184,7 +184,7 @@ async fn a_fault_that_cannot_be_parsed_is_refused() {
     }
 }
 
-/// A client must tell two lost answers apart: that of a write that did not happen, and that of one that did.
+/// After a lost answer, the write has happened or not. A test of a client needs both cases.
 #[tokio::test]
 async fn a_fault_is_before_or_after_the_effect() {
     let served = Served::start().await;

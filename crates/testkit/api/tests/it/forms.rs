@@ -1,4 +1,4 @@
-//! Forms and uploads are writes like the others: they happen once and are refused with the mistakes in their fields.
+//! Tests of forms and uploads: they are applied once, and a refusal names the mistakes in the fields.
 
 use serde_json::json;
 use testkit::raw_http::{JSON, RawReply};

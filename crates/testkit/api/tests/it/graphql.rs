@@ -1,4 +1,4 @@
-//! The store over GraphQL: operations of every form, their mistakes and bounds, and mutations that happen once.
+//! Tests of the store over GraphQL: operations of every form, mistakes, limits, and mutations that are applied once.
 
 use std::collections::BTreeSet;
 
@@ -136,7 +136,7 @@ async fn a_field_that_fails_has_its_path() {
         ]
     );
     assert_eq!(errors[2]["locations"][0]["line"], 1);
-    // The field must not be null, nor the viewer, so the whole answer is null.
+    // Neither the type of the failed field nor that of the viewer allows null, so `data` is null.
     let answer = ask(&served, "{ viewer { id orders(after: \"zzz\") { totalCount } } }", json!({})).await;
     assert_eq!((&answer["data"], &answer["errors"][0]["path"]), (&Value::Null, &json!(["viewer", "orders"])));
     assert_eq!(answer["errors"][0]["extensions"]["code"], "BAD_USER_INPUT");
@@ -198,7 +198,7 @@ async fn a_wrong_operation_is_refused_before_it_runs() {
     assert_eq!((reply.status, reply.header("content-type")), (400, Some("application/graphql-response+json")));
 }
 
-/// The specification refuses these mistakes, but async-graphql executes the operations.
+/// The GraphQL specification refuses these operations, but async-graphql executes them.
 #[tokio::test]
 async fn some_mistakes_are_not_refused() {
     let served = Served::start().await;
@@ -231,7 +231,7 @@ async fn an_operation_has_a_bound() {
         "orders(first: 1) {{ nodes {{ customer {{ orders(first: 1) {{ nodes {{ id customer {{ {deep} }} }} }} }} }} }}"
     );
     assert_eq!(refused(&served, &format!("{{ {deeper} }}"), json!({})).await.0, "GRAPHQL_PARSE_FAILED");
-    // The answer is too deep for a JSON reader with a limit, so the test reads it as text.
+    // The JSON reader has a limit for nesting, which the answer exceeds, so the test reads the answer as text.
     let reply = post(&served, &format!("{{ {deep} }}"), json!({})).await;
     assert!(
         reply.status == 200 && reply.text().starts_with("{\"data\":{\"orders\"") && !reply.text().contains("errors")
@@ -317,7 +317,7 @@ async fn a_client_mutation_id_makes_two_mutations_one_effect() {
     let other = ask(&served, &create(2), json!({})).await;
     assert_eq!(other["errors"][0]["extensions"]["code"], "IDEMPOTENCY_MISMATCH");
     assert_eq!(served.effects().await.len(), 1);
-    // Two mutations of one request are two effects, one after the other.
+    // Two mutations in one request are two effects.
     let both = data(&served, "mutation { a: createOrder(input: {lines: {product: \"p-004\"}}) { order { id } } b: cancelOrder(input: {id: \"o-0092\"}) { order { id status } } }").await;
     assert_eq!((&both["a"]["order"]["id"], &both["b"]["order"]["status"]), (&"o-0092".into(), &"CANCELLED".into()));
     assert_eq!(served.effects().await.len(), 3);

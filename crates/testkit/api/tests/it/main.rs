@@ -1,7 +1,7 @@
-//! Talks HTTP to a served test API: paging forms, credentials, forms, faults, control, GraphQL, and the catalog of the store.
-//! All are modules of one binary, because each binary is linked and stored separately, tens of megabytes each.
+//! Tests of the test API over HTTP: paging, credentials, forms, faults, control, GraphQL, and the catalog of the store.
+//! All tests are modules of one binary, because each further binary takes tens of megabytes and time to link.
 
-// why: a failed expectation is the test's own failure, in what tests share too.
+// why: in a test, and in code that tests share, a panic is the way to fail.
 #![allow(clippy::unwrap_used)]
 
 mod auth;

@@ -1,4 +1,4 @@
-//! Every paging form gives all tickets once; the hostile ones mislead in the way that they document.
+//! Tests of the paging forms: each returns all tickets once, and misleads the client only if the query asks for it.
 
 use serde_json::{Value, json};
 use testkit::raw_http::RawReply;
@@ -9,7 +9,7 @@ fn all_tickets() -> Vec<Value> {
     serde_json::to_value(&world().tickets).unwrap().as_array().unwrap().clone()
 }
 
-/// Returns the target of `rel="next"`, without its origin if that is the server's own.
+/// Returns the target of the link `rel="next"`. If the link is to the tested server, its origin is removed.
 fn next_link(served: &Served, reply: &RawReply) -> Option<String> {
     let links = reply.header("link").unwrap();
     let next = links.split(", ").find(|link| link.ends_with("rel=\"next\""))?;
@@ -56,7 +56,7 @@ async fn cursors_lead_to_the_end() {
     assert_eq!((refused.status, refused.error_code().as_str()), (400, "bad_request"));
 }
 
-/// A ticket that is created or deleted between two pages makes the list neither repeat nor skip another.
+/// If a ticket is created or deleted between two pages, no other ticket is repeated or skipped.
 #[tokio::test]
 async fn a_cursor_survives_writes() {
     let served = Served::start().await;

@@ -1,4 +1,4 @@
-//! The program `test-api` prints its address and serves until it is killed.
+//! Tests of the program `test-api`: it prints its address, and serves until it is killed.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};

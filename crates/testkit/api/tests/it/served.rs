@@ -1,4 +1,4 @@
-//! A served test API, and a raw client for it.
+//! Starts a test API for a test, with a raw HTTP client for it.
 
 use std::ops::Deref;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 use testkit::raw_http::RawClient;
 use tokio::net::TcpListener;
 
-/// A server on a free port of loopback. It ends with the test's runtime.
+/// A test API on a free loopback port, with its client. The server ends with the runtime of the test.
 pub struct Served(RawClient);
 
 impl Served {

@@ -1,5 +1,5 @@
-//! The entities of a catalog as a graph: nodes with their keys, edges with the names of relations.
-//! Invariant: both forms draw the same edges, and only those between the chosen entities.
+//! The graph of a catalog's entities: each node is an entity with its key fields, each edge a relation with its name.
+//! Invariant: Mermaid and SVG draw the same edges, and only edges between the chosen entities.
 
 mod mermaid;
 mod svg;
@@ -14,7 +14,7 @@ struct Edge<'a> {
     from: &'a str,
     to: &'a str,
     name: &'a str,
-    /// Whether the relation leads to many entities.
+    /// Whether the relation leads from one entity to many.
     many: bool,
 }
 

@@ -1,5 +1,5 @@
-//! Draws the graph as an SVG picture.
-//! Invariant: names are text in it, never markup. Edges between the same two entities are drawn as one.
+//! Draws graphs as SVG pictures: the graph of a catalog's entities, and any boxes with arrows.
+//! Invariant: the names of a catalog are escaped in the picture. Relations between the same two entities are drawn as one edge.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,10 @@ use layout::topo::layout::VisualGraph;
 
 use super::{edges, nodes};
 
-/// The largest number of boxes, and of edges. So many are laid out within a second or two; twice as many take minutes.
+/// The largest number of boxes, and also of edges. The layout of this many takes one or two seconds; twice as many take minutes.
 const MAX_BOXES: usize = 150;
 
-/// Draws entities of a catalog. `None` if the graph is too large, or the layout library panics on its shape.
+/// Draws the graph of these entities. Returns `None` if the graph is too large, or if the layout library panics on its shape.
 pub fn svg(catalog: &Catalog, entities: &[&str]) -> Option<String> {
     let labels: Vec<(&str, String)> = nodes(catalog, entities).map(|e| (e.name.as_str(), label(e))).collect();
     let mut names: BTreeMap<(usize, usize), Vec<String>> = BTreeMap::new();
@@ -33,7 +33,8 @@ pub fn svg(catalog: &Catalog, entities: &[&str]) -> Option<String> {
     draw_boxes(labels, edges)
 }
 
-/// Draws boxes with these labels, and arrows between them. `None` if the graph is too large or the layout library panics.
+/// Draws boxes with these labels, and an arrow for each edge: from box, to box, label. Returns `None` if the graph is too large or the
+/// layout library panics.
 pub fn draw_boxes(labels: Vec<String>, edges: Vec<(usize, usize, String)>) -> Option<String> {
     if labels.len() > MAX_BOXES || edges.len() > MAX_BOXES {
         return None;
@@ -41,7 +42,7 @@ pub fn draw_boxes(labels: Vec<String>, edges: Vec<(usize, usize, String)>) -> Op
     std::panic::catch_unwind(move || lay_out(&labels, &edges)).ok()
 }
 
-/// Returns the name of an entity, and its key on the next line.
+/// Returns the label of an entity's box: the name, and the key fields on the next line.
 fn label(entity: &Entity) -> String {
     format!("{}\n{}", entity.name, entity.key.join(", "))
 }
@@ -72,7 +73,7 @@ mod tests {
 
     #[test]
     fn the_demo_is_drawn_as_a_picture() {
-        let demo = shipped::demo().unwrap();
+        let demo = shipped::demo_catalog().unwrap();
         let all: Vec<&str> = demo.entities.keys().map(String::as_str).collect();
         let picture = svg(&demo, &all).unwrap();
         assert!(picture.starts_with("<?xml") && picture.trim_end().ends_with("</svg>"), "{picture}");
@@ -100,7 +101,7 @@ mod tests {
         assert!(svg(&demo, &all).is_none() && svg(&demo, &all[..4]).is_some());
     }
 
-    /// Random graphs include rings, stars, loops on one node, and nodes without edges, as catalogs do.
+    /// The layout library must draw rings, stars, loops on one node, and nodes without edges. Random graphs contain all of these shapes.
     #[test]
     fn any_graph_is_drawn() {
         let mut seed = 7_u64;

@@ -1,5 +1,5 @@
-//! Imports several specifications and prints one line for each. Drafts are written only if a folder is given.
-//! Invariant: a failure or a panic in one specification does not end the others. The lines are in the order of the files.
+//! Imports several specifications and prints one line for each. Drafts are written only if `-o` names a folder.
+//! Invariant: a failure or a panic in one specification does not end the import of the others. The lines are in the order of the files.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::args::CatalogImportArgs;
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// An import may need a gigabyte of memory, so there are fewer threads than cores.
+/// The number of imports that run at the same time. One import may need a gigabyte of memory, so the number is small.
 const THREADS: usize = 2;
 
 pub fn run(args: &CatalogImportArgs, graphql: bool, output: &Output) -> Result<(), Failure> {
@@ -56,7 +56,8 @@ pub fn run(args: &CatalogImportArgs, graphql: bool, output: &Output) -> Result<(
     super::check_share(args, average_share(&values))
 }
 
-/// Returns the files among the sources, and every specification below the folders among them, in the order of their names.
+/// Returns the sources that are files, and every specification in the sources that are folders. The files of a folder are in the order of
+/// their names.
 fn specification_files(sources: &[String]) -> Result<Vec<String>, Failure> {
     let mut files = Vec::new();
     let mut unvisited: Vec<PathBuf> = sources.iter().rev().map(PathBuf::from).collect();
@@ -75,13 +76,13 @@ fn specification_files(sources: &[String]) -> Result<Vec<String>, Failure> {
             }
         }
         entries.sort();
-        // Reversed, because the last path is visited next.
+        // The order is reversed, because the loop visits the last path next.
         unvisited.extend(entries.into_iter().rev());
     }
     Ok(files)
 }
 
-/// Imports one file and returns its report, or its error, as JSON.
+/// Imports one file and returns the report or the error as JSON.
 fn import_file(args: &CatalogImportArgs, graphql: bool, file: &str) -> Value {
     let options = Options { only: args.only.clone(), tag: args.tag.clone(), ..Options::default() };
     let result = catch_unwind(AssertUnwindSafe(|| {
@@ -107,12 +108,14 @@ fn import_file(args: &CatalogImportArgs, graphql: bool, file: &str) -> Value {
         }
         value
     }));
-    let mut value = result.unwrap_or_else(|_| json!({"error": "the importer panicked", "code": "panic"}));
+    let mut value = result.unwrap_or_else(
+        |_| json!({"error": "the importer panicked on this specification, which is a defect", "code": "panic"}),
+    );
     value["file"] = json!(file);
     value
 }
 
-/// Returns the average share of mapped operations. Specifications that failed do not count.
+/// Returns the average share of mapped operations over all specifications that were imported without an error.
 fn average_share(values: &[Value]) -> f64 {
     let shares: Vec<f64> = values.iter().filter_map(|value| value["share"].as_f64()).collect();
     if shares.is_empty() { 1.0 } else { shares.iter().sum::<f64>() / shares.len() as f64 }

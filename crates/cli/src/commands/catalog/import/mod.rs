@@ -1,5 +1,5 @@
-//! `tokamak catalog import`: makes a draft of a catalog from a specification, and reports each operation that is not mapped.
-//! Invariant: the draft is written only if the catalog reader accepts it. The report has every operation that is not in it, and why.
+//! `tokamak catalog import`: makes a draft of a catalog from a specification, and reports each operation that the draft does not cover.
+//! Invariant: a draft is written only if the catalog reader accepts it. The report has each missing operation with the reason.
 
 mod batch;
 mod print;
@@ -26,7 +26,7 @@ pub async fn run(config_file: Option<&Path>, kind: &ImportKind, output: &Output)
     }
     // clap requires at least one source.
     let Some(source) = args.sources.first() else { return Ok(()) };
-    // The URL of a schema file is fetched. The URL of an endpoint is asked for its schema.
+    // A URL with the extension of a schema file is fetched. Any other URL is an endpoint, which gets an introspection query.
     let is_endpoint = graphql && ![".graphql", ".graphqls", ".gql", ".json"].iter().any(|end| source.ends_with(end));
     let bytes = source::read(config_file, source, is_endpoint.then_some(source::INTROSPECTION)).await?;
     let options = Options {
@@ -62,7 +62,7 @@ pub async fn run(config_file: Option<&Path>, kind: &ImportKind, output: &Output)
     check_share(args, import.report.share())
 }
 
-/// Adds the new operations to an existing catalog, which keeps all of its lines.
+/// Adds the new operations of a specification to an existing catalog. All lines of that catalog are kept.
 fn update_catalog(args: &CatalogImportArgs, import: &Import, output: &Output) -> Result<(), Failure> {
     let Some(path) = &args.output else { return Ok(()) };
     let existing = crate::config::read_text(path)?;
@@ -78,7 +78,7 @@ fn update_catalog(args: &CatalogImportArgs, import: &Import, output: &Output) ->
     check_share(args, import.report.share())
 }
 
-/// Makes a draft of an OpenAPI specification for `tokamak serve --openapi`. Nothing is written.
+/// Makes a draft of a catalog in memory from an OpenAPI specification, for `tokamak serve --openapi`.
 pub async fn draft(config_file: Option<&Path>, source: &str) -> Result<Import, Failure> {
     let bytes = source::read(config_file, source, None).await?;
     let from = source::is_url(source).then(|| source.to_owned());
@@ -86,12 +86,12 @@ pub async fn draft(config_file: Option<&Path>, source: &str) -> Result<Import, F
     import_bytes(&bytes, &options, false).map_err(|cause| Failure::Import { specification: source.to_owned(), cause })
 }
 
-/// Makes a draft of a specification of either kind.
+/// Makes a draft of a catalog from a GraphQL schema if `graphql` is true, and from an OpenAPI specification otherwise.
 fn import_bytes(bytes: &[u8], options: &Options, graphql: bool) -> Result<Import, import::ImportError> {
     if graphql { import::graphql(bytes, options) } else { import::openapi(bytes, options) }
 }
 
-/// Fails if fewer operations are mapped than `--strict` demands.
+/// Fails if the share of mapped operations is below the value of `--strict`.
 fn check_share(args: &CatalogImportArgs, share: f64) -> Result<(), Failure> {
     match args.strict {
         Some(least) if share < least => Err(Failure::Found(format!(

@@ -1,5 +1,5 @@
 //! Renders the report of an import as text and as JSON.
-//! Invariant: a list that is cut in the text says how many entries are missing. The JSON has all of them.
+//! Invariant: if the text shows only part of a list, it has the number of the other entries. The JSON has all entries.
 
 use import::{Import, Update};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::teaching_cost::TeachingCost;
 use crate::output::Output;
 
-/// The number of entries of a list that the text shows.
+/// The largest number of entries of one list that the text shows.
 const SHOWN_ENTRIES: usize = 12;
 
 pub fn value(import: &Import, cost: &TeachingCost) -> Value {
@@ -35,7 +35,7 @@ pub fn value(import: &Import, cost: &TeachingCost) -> Value {
     })
 }
 
-/// Returns the tokens for each capability, with one decimal place.
+/// Returns the average number of tokens that teach one capability, with one decimal place.
 fn per_capability(import: &Import, cost: &TeachingCost) -> f64 {
     let each = cost.tokens as f64 / import.report.capabilities.max(1) as f64;
     (each * 10.0).round() / 10.0
@@ -72,7 +72,7 @@ pub fn text(import: &Import, cost: &TeachingCost, output: &Output) -> String {
     lines.join("\n")
 }
 
-/// Renders what an update did.
+/// Renders the report of `--update`: the added, missing and changed operations.
 pub fn update_text(update: &Update, output: &Output) -> String {
     let mut lines = vec![format!(
         "{} added, {} no longer in the specification, {} with other parameters",

@@ -1,5 +1,5 @@
 //! Reads a specification from a file, from standard input, or from a URL.
-//! Invariant: a URL is fetched from its own origin only, without a credential, and the size of the answer is limited.
+//! Invariant: a URL is fetched without credentials and without a redirect to another origin, and the size of the answer is limited.
 
 use std::io::Read;
 use std::path::Path;
@@ -14,17 +14,17 @@ use crate::commands::catalog::find;
 use crate::failure::Failure;
 use crate::wiring;
 
-/// The largest specification. Specifications are far larger than the answers of APIs, so the limit for those is not used.
+/// The largest specification. The limit for the answers of APIs (`limits.response_bytes`) is too small for specifications.
 const MAX_BYTES: usize = 128 * 1024 * 1024;
 
-/// The GraphQL query to which an endpoint answers with its schema.
+/// The introspection query, which asks a GraphQL endpoint for its schema.
 pub const INTROSPECTION: &str = "query { __schema { queryType { name } mutationType { name } types { kind name description interfaces { name } enumValues(includeDeprecated: true) { name } inputFields { name description defaultValue type { ...T } } fields(includeDeprecated: true) { name description isDeprecated type { ...T } args { name description defaultValue type { ...T } } } } } } fragment T on __Type { kind name ofType { kind name ofType { kind name ofType { kind name ofType { kind name ofType { kind name } } } } } }";
 
 pub fn is_url(name: &str) -> bool {
     name.starts_with("http://") || name.starts_with("https://")
 }
 
-/// Reads a specification. A URL is fetched, or asked with the GraphQL query `query`.
+/// Reads a specification. A URL is fetched with GET, or with a POST of the GraphQL query `query` if there is one.
 pub async fn read(config_file: Option<&Path>, name: &str, query: Option<&str>) -> Result<Vec<u8>, Failure> {
     if is_url(name) {
         return fetch(config_file, name, query).await;
@@ -65,11 +65,11 @@ async fn fetch(config_file: Option<&Path>, url: &str, graphql_query: Option<&str
     };
     let mut config = find::read_config(config_file, &CatalogFolders::default())?;
     config.limits.response_bytes = MAX_BYTES;
-    let upstream = wiring::upstream_alone(&config)?;
+    let upstream = wiring::upstream_without_catalog(&config)?;
     let call = Call { tenant: TenantId::local(), request, repeatable: true, pace: None };
     let response = upstream.send(call).await.map_err(|error| unfetched(error.to_string()))?;
     if !response.is_success() {
-        return Err(unfetched(format!("it answered with status {}", response.status)));
+        return Err(unfetched(format!("the server answered with status {}", response.status)));
     }
     Ok(response.body)
 }

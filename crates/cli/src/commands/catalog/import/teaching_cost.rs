@@ -1,5 +1,5 @@
-//! Computes what it costs to teach a draft, and whether every line of it can be taught.
-//! Invariant: the lines are made and checked by the code that teaches sessions.
+//! Computes the number of tokens that teach a draft, and finds the lines of its table that are not valid.
+//! Invariant: the code that teaches sessions makes and checks the lines.
 
 use std::collections::HashSet;
 
@@ -8,17 +8,17 @@ use teach::{Catalogs, RenderedTable, SlotStyle};
 
 use crate::commands::catalog::taught;
 
-/// The number of entities that are taught in one table. Up to this number, the tokens are those that `catalog show` prints, because
-/// relations between entities of one table are lines of it too.
+/// The largest number of entities in one table. A draft with at most this many entities gets one table, so its tokens are those that
+/// `catalog show` prints. A larger draft gets several tables, which lack the relations between entities of different tables.
 const TABLE_ENTITIES: usize = 1_024;
 
 #[derive(Debug, Default)]
 pub struct TeachingCost {
-    /// The tokens that teach the whole draft.
+    /// The number of tokens that teach the whole draft.
     pub tokens: usize,
-    /// The five entities that cost most if each is taught alone, with their tokens.
+    /// The five entities with the largest tables, each with the tokens of its own table.
     pub largest: Vec<(String, usize)>,
-    /// Lines that are not valid. Each is a defect of the importer.
+    /// The lines that are not valid. Each of them is a defect of the importer.
     pub dropped: Vec<String>,
 }
 
@@ -26,7 +26,7 @@ impl TeachingCost {
     pub fn of(catalog: &Catalog) -> Self {
         let catalogs = taught::single_catalog(catalog);
         let all: Vec<&str> = catalog.entities.keys().map(String::as_str).collect();
-        // An entity without capabilities is only part of the answers to writes, and is taught with those.
+        // An entity without capabilities occurs only in the answers to writes, and is taught together with these writes.
         let with_capabilities: HashSet<&str> = catalog.capabilities.values().map(|c| c.entity.as_str()).collect();
         let taught_alone: Vec<&str> = all.iter().copied().filter(|name| with_capabilities.contains(name)).collect();
         let mut cost = Self::default();
@@ -36,7 +36,7 @@ impl TeachingCost {
             cost.tokens += taught::count_tokens(&table.text);
             cost.dropped.extend(table.dropped);
         }
-        // Candidates are chosen by a rough weight, because counting the tokens of every entity would take longer than the import.
+        // The candidates for `largest` are chosen by a rough weight, because counting the tokens of every entity takes longer than the import.
         let mut by_weight: Vec<(usize, &str)> =
             taught_alone.iter().map(|name| (weight(catalog, name), *name)).collect();
         by_weight.sort_by(|a, b| b.cmp(a));
@@ -51,13 +51,14 @@ impl TeachingCost {
     }
 }
 
-/// Renders a table. `first` adds the contract, which a session is taught once. A table that cannot be made is a dropped line.
+/// Renders the table of these entities. With `first` the table begins with the contract, which each session reads once. If the table
+/// cannot be made, the result has the error as a dropped line.
 fn render_table(catalogs: &Catalogs, entities: &[&str], first: bool) -> RenderedTable {
     let refused = |error: teach::SeedError| RenderedTable { text: String::new(), dropped: vec![error.to_string()] };
     taught::table_of(catalogs, entities, first, SlotStyle::default()).unwrap_or_else(refused)
 }
 
-/// Returns about how many things a table says of an entity.
+/// Returns a rough measure for the size of an entity's table: the number of its fields, capabilities and parameters.
 fn weight(catalog: &Catalog, name: &str) -> usize {
     let fields = catalog.entity(name).map_or(0, |entity| entity.fields.len());
     let capabilities = catalog.capabilities.values().filter(|c| c.entity == name);

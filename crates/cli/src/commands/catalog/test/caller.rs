@@ -1,5 +1,5 @@
-//! Calls one capability at its origin: binds, sends and decodes the first pages of the answer.
-//! Invariant: only reads are sent. Each call counts against the budget of the command, and has a timeout.
+//! Calls one capability at its API: builds the requests, and reads and decodes the first pages of the answer.
+//! Invariant: only reads are sent. Each call has a timeout and counts against the budget `--calls`.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -15,36 +15,37 @@ use ports::upstream::{Call, Error};
 
 use super::fields::FieldCoverage;
 
-/// The pages that are read of one list: enough to see that the second follows the first.
+/// The largest number of pages that are read of one list. Three pages show whether paging works.
 const MAX_PAGES: usize = 3;
 
+/// The means to call the capabilities of one catalog.
 pub struct CapabilityCaller<'a> {
     pub upstream: &'a dyn Upstream,
     pub catalog: &'a Catalog,
-    /// The time for one answer. A call may take a few times as long, because of retries and of the request for a token.
+    /// The longest time for the answer to one request. A call may take longer, because it may include retries and a request for a token.
     pub timeout: Duration,
-    /// The depth of JSON that an answer may have.
+    /// The largest nesting depth of JSON in an answer.
     pub nesting: usize,
-    /// The rest of the budget of `--calls`.
+    /// The number of calls that the budget `--calls` still allows.
     pub calls_left: Cell<u32>,
 }
 
 /// The result of calling one capability.
 pub struct CallOutcome {
     pub rows: Vec<Row>,
-    /// The calls with all arguments that were tried.
+    /// The number of calls, with all sets of arguments that were tried.
     pub calls: u32,
-    /// The time of all these calls.
+    /// The total time of these calls.
     pub elapsed: Duration,
     pub fields: FieldCoverage,
-    /// Whether the API said that there is another page, and then gave the same page again or none.
+    /// Whether the API announced another page, but then returned an earlier page again or no page.
     pub lost_page: bool,
-    /// The error of the last call. The rows of the pages before it are kept.
+    /// The error of the last call. `rows` still has the rows of the pages before.
     pub error: Option<StepError>,
 }
 
 impl CapabilityCaller<'_> {
-    /// Calls a capability with each set of arguments, until one gives rows or an error. Returns the last outcome with its arguments,
+    /// Calls a capability with each set of arguments, until a call returns rows or an error. Returns the last outcome with its arguments,
     /// or `None` if the budget was spent before the first call.
     pub async fn call(&self, capability: &Capability, argument_sets: &[Args]) -> Option<(CallOutcome, Args)> {
         let mut last: Option<(CallOutcome, Args)> = None;

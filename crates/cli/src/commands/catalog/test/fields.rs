@@ -1,5 +1,5 @@
-//! Compares the rows of one capability with its entity: fields without a value, and choices that the catalog does not know.
-//! Invariant: a field that the capability does not promise is not reported.
+//! Compares the rows of one capability with its entity, and finds fields without a value and choices that are not in the catalog.
+//! Invariant: only fields that the capability promises to return are reported.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,17 +7,18 @@ use catalog::{Capability, Catalog, Row, Type};
 use serde_json::{Value, json};
 
 #[derive(Debug, Default)]
+/// The fields of a capability's rows, compared with the catalog.
 pub struct FieldCoverage {
-    /// The fields that the capability says it gives.
+    /// The fields that the capability returns according to the catalog.
     promised: Vec<String>,
-    /// The fields that had a value in some row.
+    /// The fields that had a value in at least one row.
     with_value: BTreeSet<String>,
-    /// For each field, values that are not among the choices of the catalog: the API is newer, or the catalog is wrong.
+    /// For each field, the values that are not among the choices of the catalog. The catalog is then outdated or wrong.
     unknown_choices: BTreeMap<String, BTreeSet<String>>,
     rows: usize,
 }
 
-/// The number of unknown choices that are named for one field.
+/// The largest number of unknown choices that the report names for one field.
 const MAX_NAMED_CHOICES: usize = 5;
 
 impl FieldCoverage {
@@ -27,7 +28,7 @@ impl FieldCoverage {
         Self { promised, ..Self::default() }
     }
 
-    /// Adds rows to the counts.
+    /// Adds the values of these rows to the comparison.
     pub fn count(&mut self, catalog: &Catalog, capability: &Capability, rows: &[Row]) {
         self.rows += rows.len();
         let Some(entity) = catalog.entity(&capability.returns) else { return };
@@ -43,16 +44,16 @@ impl FieldCoverage {
         }
     }
 
-    /// Returns the promised fields that had no value in any row. Without rows nothing can be said, so the list is empty.
-    pub fn never_seen(&self) -> Vec<&str> {
+    /// Returns the promised fields that had no value in any row. The list is empty if no rows were counted.
+    pub fn fields_without_value(&self) -> Vec<&str> {
         let without_value = self.promised.iter().filter(|name| !self.with_value.contains(*name));
         without_value.filter(|_| self.rows > 0).map(String::as_str).collect()
     }
 
-    /// Returns a line for each finding.
+    /// Returns the remarks for the report, one line for each.
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
-        let never = self.never_seen();
+        let never = self.fields_without_value();
         if !never.is_empty() {
             remarks.push(format!("fields without a value in any row: {}", never.join(", ")));
         }
@@ -68,13 +69,13 @@ impl FieldCoverage {
         json!({
             "promised": self.promised.len(),
             "seen": with_value,
-            "never_seen": self.never_seen(),
+            "never_seen": self.fields_without_value(),
             "unknown_choices": self.unknown_choices,
         })
     }
 }
 
-/// Returns the choices in a value that its type does not have.
+/// Returns the choices in a value that are not among the choices of its type.
 fn unknown_choices<'v>(kind: &Type, value: &'v Value) -> Vec<&'v str> {
     let (choices, values): (&[String], Vec<&Value>) = match (kind, value) {
         (Type::Select(choices), value) => (choices, vec![value]),
@@ -100,7 +101,7 @@ mod tests {
 
     #[test]
     fn missing_values_and_unknown_choices_are_named() {
-        let demo = shipped::demo().unwrap();
+        let demo = shipped::demo_catalog().unwrap();
         let people = demo.capability("person_list").unwrap();
         let mut fields = FieldCoverage::new(&demo, people);
         assert!(fields.remarks().is_empty(), "without rows there are no remarks");
@@ -112,7 +113,7 @@ mod tests {
                 {"id": "bob", "name": "Bob", "email": null, "team": "catering", "joined": "2020-01-01"},
             ])),
         );
-        assert_eq!(fields.never_seen(), ["email"]);
+        assert_eq!(fields.fields_without_value(), ["email"]);
         let remarks = fields.remarks();
         assert_eq!(
             remarks,

@@ -1,5 +1,5 @@
-//! `tokamak catalog test`: calls every read of a catalog at its origin, and reports how the answers fit.
-//! Invariant: a write is never sent. If a capability could not be called, the report says which value to pass.
+//! `tokamak catalog test`: calls every read of a catalog at its API, and reports where the answers differ from the catalog.
+//! Invariant: a write is never sent. If a capability could not be called, the report names the values to pass with `--param`.
 
 mod caller;
 mod fields;
@@ -48,7 +48,7 @@ pub async fn run(config_file: Option<&Path>, args: &CatalogTestArgs, output: &Ou
     let test = CatalogTest { caller, given, call_budget: args.calls, samples: Samples::default() };
     let mut entries = test.call_reads(reads, output).await;
     stop.cancel();
-    // The pattern has one case, so that a new value of `--writes` cannot be forgotten here.
+    // The pattern has only one case, so the compiler refuses this line as soon as `--writes` gets another value.
     let Writes::Never = args.writes;
     let writes = chosen.iter().filter(|c| !c.kind.is_read());
     entries.extend(writes.map(|c| ReportEntry::new(c, EntryResult::Skipped(SkipReason::Write))));
@@ -58,7 +58,7 @@ pub async fn run(config_file: Option<&Path>, args: &CatalogTestArgs, output: &Ou
     if failed == 0 { Ok(()) } else { Err(Failure::Found(format!("{failed} of {} capabilities failed", entries.len()))) }
 }
 
-/// Returns the capabilities that the arguments name, or else all of them, in the order of the catalog.
+/// Returns the capabilities that the arguments name, in the order of the catalog. Without such arguments it returns all capabilities.
 fn chosen_capabilities<'a>(catalog: &'a Catalog, names: &[String]) -> Result<Vec<&'a Capability>, Failure> {
     if names.is_empty() {
         return Ok(catalog.capabilities.values().collect());
@@ -70,17 +70,19 @@ fn chosen_capabilities<'a>(catalog: &'a Catalog, names: &[String]) -> Result<Vec
     Ok(catalog.capabilities.values().filter(|c| names.contains(&c.name)).collect())
 }
 
+/// A test of one catalog.
 struct CatalogTest<'a> {
     caller: CapabilityCaller<'a>,
     given: GivenParams,
     /// The value of `--calls`.
     call_budget: u32,
-    /// The rows read so far, from which later calls get their arguments.
+    /// Samples of the rows that were read so far. Later calls get their arguments from these rows.
     samples: Samples,
 }
 
 impl CatalogTest<'_> {
-    /// Calls the first capability whose arguments are known, until there is none. Each call may give values for others.
+    /// Calls all reads whose arguments are known. After each call the search starts again at the first capability, because the rows of
+    /// the call may contain the arguments of capabilities that could not be called before.
     async fn call_reads(mut self, reads: Vec<&Capability>, output: &Output) -> Vec<ReportEntry> {
         let mut progress = Progress::new(output, reads.len());
         let mut entries = Vec::new();

@@ -1,5 +1,5 @@
-//! The values of `--param`, for every capability or for one.
-//! Invariant: a value reaches a call only with the type of its parameter. A value that no capability accepts is an error.
+//! The values of `--param`, each for every capability or for one.
+//! Invariant: a value is converted to the type of its parameter. A value that no capability accepts is an error.
 
 use base::similar_names;
 use catalog::{Capability, Catalog, Type};
@@ -7,14 +7,16 @@ use serde_json::Value;
 
 use crate::failure::Failure;
 
+/// All values of `--param`.
 pub struct GivenParams {
     params: Vec<GivenParam>,
 }
 
+/// One value of `--param`.
 struct GivenParam {
-    /// The argument as it was written, for messages.
+    /// The whole argument, for messages.
     argument: String,
-    /// The capability that the value is for. `None` means all.
+    /// The only capability that gets the value. With `None` every capability gets it.
     capability: Option<String>,
     name: String,
     value: String,
@@ -37,7 +39,7 @@ impl GivenParams {
         Ok(Self { params: params.iter().map(parse_one).collect::<Result<_, Failure>>()? })
     }
 
-    /// Refuses a value that no capability accepts, and a value that does not have the type of its parameter.
+    /// Refuses a value that no capability accepts, and a value that cannot be converted to the type of its parameter.
     pub fn check(&self, catalog: &Catalog, capabilities: &[&Capability]) -> Result<(), Failure> {
         for param in &self.params {
             let types: Vec<&Type> = capabilities
@@ -60,7 +62,7 @@ impl GivenParams {
         Ok(())
     }
 
-    /// Returns the value for a parameter. A value for this capability comes before a value for all.
+    /// Returns the value for a parameter of a capability. A value for this capability overrides a value for every capability.
     pub fn value(&self, catalog: &Catalog, capability: &Capability, name: &str) -> Option<Value> {
         let find = |scope: Option<&str>| {
             self.params.iter().rfind(|param| param.capability.as_deref() == scope && param.name == name)
@@ -70,7 +72,7 @@ impl GivenParams {
     }
 }
 
-/// Returns the type of a parameter, or of the part of the entity's key that the capability takes in place of one.
+/// Returns the type of a parameter. If the capability takes a part of the entity's key under this name, the type is that of this part.
 pub fn param_type<'a>(catalog: &'a Catalog, capability: &'a Capability, name: &str) -> Option<&'a Type> {
     let anchor_type = || {
         let part = capability.anchor.iter().find(|part| *part == name)?;
@@ -79,7 +81,7 @@ pub fn param_type<'a>(catalog: &'a Catalog, capability: &'a Capability, name: &s
     capability.params.get(name).map(|p| &p.kind).or_else(anchor_type)
 }
 
-/// The reason why a text is not a value of a type.
+/// The reason why a text cannot be converted to a value of a type.
 struct BadValue(String);
 
 /// Converts a text to a value of a type.
@@ -102,7 +104,7 @@ fn parse_value(catalog: &Catalog, kind: &Type, text: &str) -> Result<Value, BadV
     Ok(value)
 }
 
-/// Converts a text to a reference: the value of a key with one part, or a JSON object for a key with several parts.
+/// Converts a text to a reference to a row. The text is the value of a key with one part, or a JSON object for a key with several parts.
 fn parse_reference(catalog: &Catalog, target: &str, text: &str) -> Result<Value, BadValue> {
     let Some(entity) = catalog.entity(target) else { return Ok(Value::from(text)) };
     let key: Vec<&catalog::Field> = entity.key_fields().collect();
@@ -123,9 +125,9 @@ mod tests {
     use crate::shipped;
     use serde_json::json;
 
-    /// Returns the refusal of arguments, or an empty text.
+    /// Returns the message with which these arguments are refused, or an empty text if they are accepted.
     fn refusal(params: &[&str]) -> String {
-        let demo = shipped::demo().unwrap();
+        let demo = shipped::demo_catalog().unwrap();
         let reads: Vec<&Capability> = demo.capabilities.values().filter(|c| c.kind.is_read()).collect();
         let params: Vec<String> = params.iter().map(|p| (*p).to_owned()).collect();
         match GivenParams::parse(&params).and_then(|given| given.check(&demo, &reads)) {
@@ -136,7 +138,7 @@ mod tests {
 
     #[test]
     fn values_get_the_type_of_their_parameter() {
-        let demo = shipped::demo().unwrap();
+        let demo = shipped::demo_catalog().unwrap();
         let params = ["number=7", "ticket_list.state=open", "state=done", r#"ticket={"project":"OPS","number":1}"#];
         let given = GivenParams::parse(&params.map(str::to_owned)).unwrap();
         let value = |capability, name| given.value(&demo, demo.capability(capability).unwrap(), name);

@@ -1,17 +1,18 @@
-//! Shows the progress of a test on standard error: a bar on a terminal, a line for each capability elsewhere.
-//! Invariant: standard output has only the report. With `--json` no progress is shown.
+//! Shows the progress of a test on standard error: as a bar on a terminal, otherwise as one line for each capability.
+//! Invariant: progress is never printed to standard output, and not at all with `--json`.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 
 use crate::output::Output;
 
+/// The progress of a test on standard error.
 pub struct Progress<'a> {
     output: &'a Output,
-    /// The bar on a terminal.
+    /// The progress bar. `None` if standard error is not a terminal.
     bar: Option<ProgressBar>,
     all: usize,
-    /// The number of capabilities that were begun.
+    /// The number of capabilities whose test has begun.
     begun: usize,
 }
 
@@ -25,7 +26,7 @@ impl<'a> Progress<'a> {
         Self { output, bar, all, begun: 0 }
     }
 
-    /// Shows that a capability begins.
+    /// Shows that the test of a capability begins.
     pub fn begin(&mut self, capability: &str) {
         self.begun += 1;
         match &self.bar {
@@ -35,14 +36,14 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Shows that a capability has ended.
+    /// Shows that the test of a capability has ended.
     pub fn end_one(&self) {
         if let Some(bar) = &self.bar {
             bar.inc(1);
         }
     }
 
-    /// Removes the bar.
+    /// Removes the progress bar.
     pub fn end(self) {
         if let Some(bar) = self.bar {
             bar.finish_and_clear();

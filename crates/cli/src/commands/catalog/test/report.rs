@@ -1,5 +1,5 @@
-//! The report of a test, as text and as JSON.
-//! Invariant: every chosen capability is in it once. An error has a stable code that programs can branch on.
+//! Renders the report of a catalog test as text and as JSON.
+//! Invariant: the report has every chosen capability once. Each error has a stable code, which other programs can compare.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::caller::CallOutcome;
 use super::samples::MissingValues;
 
-/// The result of one capability.
+/// The result of the test of one capability.
 pub struct ReportEntry {
     pub capability: String,
     pub kind: &'static str,
@@ -27,7 +27,7 @@ pub enum EntryResult {
 pub enum SkipReason {
     Write,
     Missing(MissingValues),
-    /// The budget of so many calls is spent.
+    /// The budget `--calls`, which is this number, is spent.
     Budget(u32),
 }
 
@@ -74,12 +74,12 @@ impl ReportEntry {
                 value["with"] = json!(args);
                 value["rows"] = json!(outcome.rows.len());
                 value["calls"] = json!(outcome.calls);
-                value["ms"] = json!(ms(outcome.elapsed));
+                value["ms"] = json!(milliseconds(outcome.elapsed));
                 value["fields"] = outcome.fields.value();
                 value["pages_lost"] = json!(outcome.lost_page);
                 if let Some(error) = &outcome.error {
                     value["error"] = json!({"code": code(error), "message": error.to_string()});
-                    value["fields"]["misfit"] = misfit(error);
+                    value["fields"]["misfit"] = mistyped_field(error);
                 }
             }
         }
@@ -96,7 +96,7 @@ impl SkipReason {
                 let flags: Vec<String> = params.iter().map(|name| format!("--param {name}=…")).collect();
                 let rows = match entities.as_slice() {
                     [] => String::new(),
-                    names => format!(" (a list that gives rows of {} would give it too)", names.join(" or ")),
+                    names => format!(" (a list that returns rows of {} would supply it too)", names.join(" or ")),
                 };
                 format!("no value is known for {}; pass {}{rows}", params.join(", "), flags.join(" "))
             }
@@ -140,26 +140,28 @@ fn facts(outcome: &CallOutcome) -> String {
     let plural = |n: usize, word: &str| if n == 1 { format!("1 {word}") } else { format!("{n} {word}s") };
     let rows = plural(outcome.rows.len(), "row");
     let calls = plural(outcome.calls as usize, "call");
-    format!("{error}{rows} · {calls} · {} ms", ms(outcome.elapsed))
+    format!("{error}{rows} · {calls} · {} ms", milliseconds(outcome.elapsed))
 }
 
 fn remarks(outcome: &CallOutcome) -> Vec<String> {
     let mut remarks = outcome.fields.remarks();
     if outcome.rows.is_empty() && outcome.error.is_none() {
-        remarks.push("there are no rows, so its fields were not checked".to_owned());
+        remarks.push("the API returned no rows, so the fields were not checked".to_owned());
     }
     if outcome.lost_page {
-        remarks.push("the list ended before the total that it names, or led back to an earlier page".to_owned());
+        remarks.push(
+            "the list has fewer rows than the total in its answer, or its next page is an earlier page".to_owned(),
+        );
     }
     remarks
 }
 
-fn ms(elapsed: Duration) -> u64 {
+fn milliseconds(elapsed: Duration) -> u64 {
     u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Returns the field whose value does not have its type, if that is the error.
-fn misfit(error: &StepError) -> Value {
+/// Returns the field whose value has a wrong type, or null if the error is another one.
+fn mistyped_field(error: &StepError) -> Value {
     let StepError::Decode { source, .. } = error else { return Value::Null };
     let DecodeError::Field { entity, field, cause, .. } = source.as_ref() else { return Value::Null };
     let (expected, found) = match cause {

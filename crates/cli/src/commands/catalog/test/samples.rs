@@ -1,5 +1,5 @@
-//! Collects samples from the rows read so far, and makes the arguments of the next calls from them.
-//! Invariant: all parts of one key, and all parameters that a relation fills, come from the same row.
+//! Collects samples of the rows that were read so far, and makes the arguments of the next calls from these samples.
+//! Invariant: all parts of one key, and all parameters that one relation fills, have values from the same row.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,29 +8,29 @@ use serde_json::Value;
 
 use super::params::{GivenParams, param_type};
 
-/// The number of rows kept for each entity: enough to find one whose relations are not empty.
+/// The largest number of sample rows of one entity. With 20 rows it is likely that one of them has related rows.
 const MAX_ROWS: usize = 20;
-/// The number of argument sets that are tried for one capability, until one gives rows.
+/// The largest number of argument sets that are tried for one capability, until a call returns rows.
 const MAX_ARGUMENT_SETS: usize = 3;
 
 #[derive(Default)]
 pub struct Samples {
-    /// Rows by the name of their entity.
+    /// The sample rows of each entity, by the name of the entity.
     rows: BTreeMap<String, Vec<Row>>,
-    /// Keys by the name of their entity, from its own rows and from fields that refer to it.
+    /// The known keys of each entity, by the name of the entity. A key comes from a row of the entity or from a field that refers to it.
     keys: BTreeMap<String, Vec<Value>>,
 }
 
-/// The parameters for which no value is known, so that a capability cannot be called.
+/// The parameters without a known value, because of which a capability cannot be called.
 #[derive(Debug, PartialEq, Eq)]
 pub struct MissingValues {
     pub params: Vec<String>,
-    /// The entities whose rows would give the values.
+    /// The entities whose rows would contain the missing values.
     pub entities: Vec<String>,
 }
 
 impl Samples {
-    /// Keeps rows of an entity, the rows embedded in them, and the keys of both.
+    /// Adds rows of an entity as samples, with the rows that are embedded in them and the keys of all these rows.
     pub fn add(&mut self, catalog: &Catalog, entity: &str, rows: &[Row]) {
         let Some(described) = catalog.entity(entity) else { return };
         for row in rows.iter().take(MAX_ROWS) {
@@ -53,7 +53,7 @@ impl Samples {
         kept.extend(rows.iter().take(MAX_ROWS.saturating_sub(kept.len())).cloned());
     }
 
-    /// Returns sets of arguments to call a capability with, the likeliest first.
+    /// Returns sets of arguments for a call of a capability. The set that most likely returns rows is first.
     pub fn argument_sets(
         &self,
         catalog: &Catalog,
@@ -85,8 +85,8 @@ impl Samples {
         if sets.is_empty() { Err(self.missing_values(catalog, capability, &missing)) } else { Ok(sets) }
     }
 
-    /// Returns groups of values that belong together: of a parent whose relation this capability serves, then of a key of its own
-    /// entity. Some empty groups at the end stand for calls that need no related values.
+    /// Returns groups of arguments, each from one row: first from parents whose relation this capability follows, then from keys of the
+    /// capability's own entity. Empty groups follow, because a call may need no values from a row.
     fn related_values(&self, catalog: &Catalog, capability: &Capability) -> Vec<Args> {
         let mut groups = Vec::new();
         for (parent, fill) in served_relations(catalog, capability) {
@@ -115,8 +115,8 @@ impl Samples {
         groups
     }
 
-    /// Returns a value of the right type for a parameter: a key of the entity that it refers to, a word to search for, or a choice.
-    /// A different `index` gives another sample.
+    /// Returns a value for a parameter by its type: a key of the entity that it refers to, a word to search for, or a choice. Another
+    /// `index` selects another sample.
     fn value_by_type(&self, catalog: &Catalog, capability: &Capability, name: &str, index: usize) -> Option<Value> {
         if capability.text.as_deref() == Some(name) {
             return self.search_word(catalog, &capability.entity, index).map(Value::from);
@@ -131,7 +131,7 @@ impl Samples {
         }
     }
 
-    /// Returns a word from the text of a row, so that a search for it finds that row.
+    /// Returns a word from the text of a sample row, because a search for this word should find the row.
     fn search_word(&self, catalog: &Catalog, entity: &str, index: usize) -> Option<String> {
         let rows = self.rows.get(entity).filter(|rows| !rows.is_empty())?;
         let row = rows.get(index % rows.len())?;
@@ -145,7 +145,7 @@ impl Samples {
             .map(str::to_owned)
     }
 
-    /// Describes what is missing to call a capability.
+    /// Returns the missing parameters of a capability, and the entities whose rows would contain their values.
     fn missing_values(&self, catalog: &Catalog, capability: &Capability, missing: &[&str]) -> MissingValues {
         let parents = served_relations(catalog, capability).map(|(parent, _)| parent.name.clone());
         let needs_own_row = missing.iter().any(|name| {
@@ -174,14 +174,14 @@ fn required_names<'a>(catalog: &'a Catalog, capability: &'a Capability) -> Vec<&
     params.map(|p| p.name.as_str()).chain(anchor.map(String::as_str)).collect()
 }
 
-/// The parameters that a relation fills, each with a field of the parent, or `None` for the parent's key.
-type Fill<'a> = Vec<(&'a String, &'a Option<String>)>;
+/// The parameters that a relation fills, each with the field of the parent that is its value. `None` stands for the parent's key.
+type FilledParams<'a> = Vec<(&'a String, &'a Option<String>)>;
 
-/// Returns the entities with a relation that this capability serves, and the parameters that the relation fills.
+/// Returns the entities with a relation that this capability follows, each with the parameters that the relation fills.
 fn served_relations<'a>(
     catalog: &'a Catalog,
     capability: &'a Capability,
-) -> impl Iterator<Item = (&'a catalog::Entity, Fill<'a>)> {
+) -> impl Iterator<Item = (&'a catalog::Entity, FilledParams<'a>)> {
     let relations = catalog.entities.values().flat_map(|e| e.relations.values().map(move |r| (e, &r.via)));
     relations.filter_map(|(entity, via)| match via {
         Via::Call { capability: by, fill } if *by == capability.name => Some((entity, fill.iter().collect())),
