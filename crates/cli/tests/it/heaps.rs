@@ -186,7 +186,7 @@ fn a_session_is_named_by_slot_id_intent_or_connection_name() {
     let listed = succeed(&folder, &["session", "list"]).out;
     assert!(listed.contains("3 of JavaScript") && listed.contains("by name"), "{listed}");
     assert_eq!(succeed(&folder, &["session", "log", "by name"]).out.lines().count(), 2);
-    assert_eq!(succeed(&folder, &["session", "rm", "by name"]).out.trim(), "removed by name");
+    assert_eq!(succeed(&folder, &["session", "rm", "by name"]).out.trim(), "removed the session by name");
     assert_eq!(folder.run(&["session", "rm", "by name"]).code, 3);
     succeed(&folder, &["session", "rm", "count in sessions"]);
     assert!(succeed(&folder, &["session", "list"]).out.contains("there are no sessions"));
