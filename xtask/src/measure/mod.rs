@@ -60,16 +60,24 @@ pub fn run(root: &Path, before: Option<&str>) -> Result<Report> {
 
 fn measure(root: &Path) -> Result<TreeMeasures> {
     let tree = Tree::read(root)?;
-    let mut walks = Vec::new();
-    for name in ["plasm_run", "run_js"] {
-        let path = root.join(format!("xtask/walks/{name}.txt"));
-        let walk = match std::fs::read_to_string(&path) {
-            Ok(text) => Some(walks::follow(&tree, &format!("xtask/walks/{name}.txt"), &text)),
-            Err(_) => None,
-        };
-        walks.push((name.to_owned(), walk));
-    }
+    let walks = follow_walks(root, &tree);
     Ok(TreeMeasures { sizes: sizes::sizes(&tree), shared_names: types::shared(&tree), walks })
+}
+
+/// Follows the walks of the tree by their names. A revision without a walk has `None`.
+fn follow_walks(root: &Path, tree: &Tree) -> Vec<(String, Option<Walk>)> {
+    ["plasm_run", "run_js"]
+        .map(|name| {
+            let path = format!("xtask/walks/{name}.txt");
+            let text = std::fs::read_to_string(root.join(&path)).ok();
+            (name.to_owned(), text.map(|text| walks::follow(tree, &path, &text)))
+        })
+        .into()
+}
+
+/// Returns the lines of the walks that do not fit the source, as `path:line: mistake`.
+pub fn stale_walks(root: &Path, tree: &Tree) -> Vec<String> {
+    follow_walks(root, tree).into_iter().filter_map(|(_, walk)| walk).flat_map(|walk| walk.findings).collect()
 }
 
 /// One line of the report: its title, and the function that returns its value for a measured tree.

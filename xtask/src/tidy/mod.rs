@@ -17,7 +17,7 @@ use std::fmt;
 use std::path::Path;
 
 use crate::source::Tree;
-use crate::{map, prose, recipes};
+use crate::{map, measure, prose, recipes};
 
 /// The names of the rules whose findings are printed but do not fail the check.
 const REPORT_ONLY: &[&str] = &[];
@@ -63,6 +63,7 @@ pub fn run(root: &Path) -> anyhow::Result<Report> {
     findings.extend(prose.findings.iter().map(unclear_sentence));
     findings.extend(stale_map(root, &tree));
     findings.extend(broken_recipes(root));
+    findings.extend(stale_walks(root, &tree));
     findings.extend(paths::check(root));
     Ok(report(&tree, findings, prose.table()))
 }
@@ -136,6 +137,19 @@ fn broken_recipes(root: &Path) -> Vec<Finding> {
         .collect()
 }
 
+fn stale_walks(root: &Path, tree: &Tree) -> Vec<Finding> {
+    let stale = measure::stale_walks(root, tree);
+    stale.iter().filter_map(|mistake| walk_finding(mistake)).collect()
+}
+
+/// Splits `path:line: mistake`.
+fn walk_finding(mistake: &str) -> Option<Finding> {
+    let (path, rest) = mistake.split_once(':')?;
+    let (line, wrong) = rest.split_once(": ")?;
+    let fix = "correct the walk, and the path of the call in ARCHITECTURE.md";
+    Some(Finding::new("walks", (path, line.parse().ok()?), wrong, fix))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -152,6 +166,15 @@ mod tests {
         let parse: Vec<_> = report.findings.iter().filter(|f| f.rule == "parse").map(|f| (&*f.path, f.line)).collect();
         assert_eq!(parse, [("crates/a/src/half.rs", 2), ("crates/a/src/lib.rs", 3)]);
         assert!(report.findings.iter().any(|f| f.rule == "names"));
+    }
+
+    #[test]
+    fn a_mistake_of_a_walk_is_a_finding_with_its_line() {
+        let finding = walk_finding("xtask/walks/a.txt:26: src/x.rs has no function `y`").unwrap();
+        assert_eq!(
+            (&*finding.path, finding.line, &*finding.wrong),
+            ("xtask/walks/a.txt", 26, "src/x.rs has no function `y`")
+        );
     }
 
     #[test]
