@@ -131,7 +131,7 @@ pub enum Command {
     },
     /// Print a script that completes `tokamak` commands in a shell
     Completions {
-        /// The shell that runs the script
+        /// The shell to write the completions for
         shell: clap_complete::Shell,
     },
 }

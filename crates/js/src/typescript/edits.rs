@@ -36,7 +36,7 @@ impl Edits {
         });
     }
 
-    /// Returns whether the byte position is in a range. [`Edits::sort`] must have been called.
+    /// Returns whether the byte at this position is in a range that is replaced by blanks. [`Edits::sort`] must have been called.
     pub fn is_blank(&self, at: usize) -> bool {
         let first_after = self.blanks.partition_point(|(from, _)| *from <= at);
         first_after.checked_sub(1).is_some_and(|index| at < self.blanks[index].1)

@@ -76,7 +76,7 @@ impl<'s> Checker<'s> {
             Ok(resolved) => resolved,
             Err(error) => {
                 match exposed.filter(|e| self.scope.field(e, &name.text).is_none()) {
-                    Some(exposed) => self.report_unknown_step(exposed, &rows, name, preds),
+                    Some(exposed) => self.report_unknown_part(exposed, &rows, name, preds),
                     None => self.report_path_error(&rows, std::slice::from_ref(name), &error),
                 }
                 return None;
@@ -189,7 +189,7 @@ impl<'s> Checker<'s> {
 
     /// Reports a name after a dot that is neither a relation nor a field, and suggests the name that was probably
     /// meant.
-    fn report_unknown_step(&mut self, exposed: &ExposedEntity, rows: &RowType, name: &Name, preds: Option<&[Pred]>) {
+    fn report_unknown_part(&mut self, exposed: &ExposedEntity, rows: &RowType, name: &Name, preds: Option<&[Pred]>) {
         let untaught = exposed.definition().and_then(|e| e.relations.get(name.text.as_str()));
         if let Some(relation) = untaught {
             self.report_untaught(name, "leads to", &exposed.catalog, &relation.target);

@@ -125,7 +125,7 @@ pub async fn no_route(uri: Uri) -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "no_route", detail)
 }
 
-/// Answers a path that exists with a method that it does not take.
+/// The answer (405) to a request whose path exists but does not accept the request's method.
 pub async fn no_method(method: Method, uri: Uri) -> Problem {
     let detail = format!("{} does not take {method}", printable(uri.path(), 200));
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, "no_method", detail)

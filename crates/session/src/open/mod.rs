@@ -149,7 +149,7 @@ impl Service {
         let registry = self.tenants.registry_view(&caller.tenant, unrestricted.clone());
         self.check(request, &registry)?;
         let call = OpenCall { caller, request, registry: &registry, unrestricted: &unrestricted, intent_row_id };
-        // Before the turn, because most opens change nothing and need not wait for each other.
+        // Tried before this call waits for its turn on the session: most opens change nothing and need not wait for each other.
         if let Some(opened) = self.try_unchanged(&call).await? {
             return Ok(opened);
         }

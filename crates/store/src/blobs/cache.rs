@@ -29,7 +29,7 @@ use crate::{OpenError, folder};
 
 const TEMPORARY_FOLDER: &str = "tmp";
 /// A temporary file that is older than this time belongs to a process that was killed.
-const ABANDONED_AFTER: Duration = Duration::from_secs(60 * 60);
+const TEMPORARY_FILE_ABANDONED_AFTER: Duration = Duration::from_secs(60 * 60);
 /// A read renews the date of a copy only if the date is older than this time. This saves a disk write for most reads.
 const DATE_PRECISION: Duration = Duration::from_secs(60);
 
@@ -212,7 +212,7 @@ impl Copies {
                 let modified = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
                 if !is_temporary {
                     copies.push((modified, metadata.len(), file.path()));
-                } else if age(modified) > ABANDONED_AFTER {
+                } else if age(modified) > TEMPORARY_FILE_ABANDONED_AFTER {
                     let _ = std::fs::remove_file(file.path());
                 }
             }
