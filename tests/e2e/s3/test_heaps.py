@@ -232,7 +232,7 @@ def test_a_missing_or_damaged_cache_changes_no_answer(bucket, cached, flow, how)
 
 def test_doctor_writes_reads_and_removes_a_probe(s3, data):
     ended = tokamak("doctor", "--data", data, "--port", "0", "--blobs", "s3://heaps/probe")
-    assert re.search(r"^ok +blobs +s3://heaps/probe ", ended.stdout, re.M), output_of(ended)
+    assert re.search(r"^ok +blobs +blobs in s3://heaps/probe ", ended.stdout, re.M), output_of(ended)
 
 
 DOCTOR_PROBLEMS = {
