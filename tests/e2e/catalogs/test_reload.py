@@ -255,7 +255,7 @@ def test_a_file_with_the_id_of_a_shipped_catalog_replaces_it_until_the_file_is_r
         slot, _ = open_session(server, "before", "Project", api="demo")
         (folder / "mine.yaml").write_text(api.catalog(1, name="demo"))
         wait_until("the file's demo", lambda: is_known(server, "mine", "A"))
-        assert "not from the shipped" in Path(server.log).read_text()
+        assert "which replaces the shipped catalog" in Path(server.log).read_text()
         assert readyz(server)["catalogs"] == SHIPPED
         ran = text_of(modern_call(server.port, "plasm_run", {"logical_session_ref": slot, "program": "e1[key]"}))
         assert "OPS" in ran, ran
