@@ -1,4 +1,4 @@
-//! API keys: the identity that a key stands for, and the creation, the list and the revocation of keys.
+//! API keys: finds the identity of a key, and creates, lists and revokes keys.
 //! Invariant: a key is shown once, when it is made. Only its digest is stored, under its tenant. A revoked key stays stored as
 //! revoked, because a server that has ever had a key must not fall back to answering without one.
 

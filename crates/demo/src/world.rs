@@ -100,7 +100,7 @@ pub enum Team {
 pub trait Choice: Copy + 'static {
     const ALL: &'static [Self];
 
-    /// Returns the word that stands for the value in JSON and in queries.
+    /// Returns the word for the value in JSON and in queries.
     fn word(self) -> &'static str;
 }
 
