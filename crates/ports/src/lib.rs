@@ -18,7 +18,7 @@ pub mod store;
 pub mod upstream;
 
 pub use blobs::Blobs;
-pub use environment::{Clock, Entropy, Presence};
+pub use environment::{Clock, Entropy, Liveness, Presence};
 pub use receipts::Receipts;
 pub use scripts::Scripts;
 pub use secrets::Secrets;

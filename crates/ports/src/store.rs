@@ -90,7 +90,7 @@ pub enum Table {
     HeapTags,
     /// Execution id, the newest first -> one script run: code, state and result.
     Execution,
-    /// Execution id -> an empty row, which exists until the script run ends.
+    /// Execution id -> the lease of a script run, which exists until the run ends. Rows of older versions are empty.
     OpenExecution,
     /// `{execution}/{number}` -> a piece of the script run's console output.
     ExecutionOutput,
@@ -102,11 +102,17 @@ pub enum Table {
     Guest,
     /// A fixed id -> the number of bytes that the tenant's heaps use. Each tenant has one row.
     HeapUse,
+    /// `{logical session}/{run}` -> the lease of a program run, which exists until the run ends.
+    OpenRun,
+    /// `{execution}/{call}` -> the receipt of one request with an effect that a script sent by `fetch`.
+    FetchReceipt,
+    /// Id of a process -> the number of its renewals. A process writes it while it owns runs.
+    Owner,
 }
 
 impl Table {
     /// Every table. Collection reads all of them before it deletes a blob.
-    pub const ALL: [Table; 26] = [
+    pub const ALL: [Table; 29] = [
         Table::Intent,
         Table::LogicalSession,
         Table::Connection,
@@ -133,6 +139,9 @@ impl Table {
         Table::SessionLog,
         Table::Guest,
         Table::HeapUse,
+        Table::OpenRun,
+        Table::FetchReceipt,
+        Table::Owner,
     ];
 
     /// Returns the tables whose ids begin with a logical session's id. Their rows are deleted with that session.
@@ -152,6 +161,7 @@ impl Table {
             | Table::Receipt
             | Table::Page
             | Table::Operation
+            | Table::OpenRun
             | Table::Trace => true,
             Table::Intent
             | Table::LogicalSession
@@ -169,7 +179,9 @@ impl Table {
             | Table::JsSession
             | Table::SessionLog
             | Table::Guest
-            | Table::HeapUse => false,
+            | Table::HeapUse
+            | Table::FetchReceipt
+            | Table::Owner => false,
         }
     }
 
@@ -202,6 +214,9 @@ impl Table {
             Table::SessionLog => "session_log",
             Table::Guest => "guest",
             Table::HeapUse => "heap_use",
+            Table::OpenRun => "open_run",
+            Table::FetchReceipt => "fetch_receipt",
+            Table::Owner => "owner",
         }
     }
 }

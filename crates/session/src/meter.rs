@@ -151,10 +151,14 @@ pub(crate) struct MeteredUpstream {
 
 #[async_trait]
 impl Upstream for MeteredUpstream {
-    async fn send(&self, call: upstream::Call) -> Result<Response, upstream::Error> {
+    async fn send_checked(
+        &self,
+        call: upstream::Call,
+        check: &dyn upstream::DepartureCheck,
+    ) -> Result<Response, upstream::Error> {
         let origin = self.meter.origin_label(&call.request.origin.to_string());
         let started = Instant::now();
-        let answered = self.inner.send(call).await;
+        let answered = self.inner.send_checked(call, check).await;
         self.meter.upstream_seconds.observe(started.elapsed().as_secs_f64());
         let status = match &answered {
             Ok(response) => format!("{}xx", response.status / 100),

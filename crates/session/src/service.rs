@@ -5,11 +5,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use access::{ApiKeys, ConfiguredKey, Identity, Tenants};
-use base::{Digest, ExecuteSessionId, Limits, LogicalSessionId, RunId};
+use base::{Digest, ExecuteSessionId, InstanceId, Limits, LogicalSessionId, RunId};
 use catalog::{Catalog, Registry};
-use ports::{Blobs, Clock, Entropy, Store, Upstream};
+use durable::{Owners, UnknownPeers};
+use ports::{Blobs, Clock, Entropy, Presence, Store, Upstream};
 use teach::Teaching;
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 
 use crate::caches::{DiscoveryIndexCache, SlotCache, StoredCatalogTimes, UnchangedOpenCache};
 use crate::call_record::Traces;
@@ -73,6 +75,8 @@ pub struct Service {
     pub(crate) slot_cache: SlotCache,
     /// The program runs of this process.
     pub(crate) live_runs: LiveRuns,
+    /// This process as an owner of runs, and what it knows of other owners.
+    pub(crate) owners: Owners,
     /// The JavaScript engine, if the server has one.
     pub(crate) js: Option<Js>,
 }
@@ -90,8 +94,11 @@ impl Service {
             ..ports
         };
         let api_keys = ApiKeys::new(ports.store.clone(), Vec::new());
+        let alone = UnknownPeers { me: InstanceId::from_random(ports.entropy.bytes()) };
+        let owners = Owners::new(Arc::new(alone), ports.store.clone());
         Self {
             ports,
+            owners,
             api_keys,
             registry,
             discovery_index: DiscoveryIndexCache::default(),
@@ -131,6 +138,14 @@ impl Service {
         Self { retention, ..self }
     }
 
+    /// Tells the service which other processes on its store live. Without this it takes a run over only after its owner was silent
+    /// for a whole lease.
+    #[must_use]
+    pub fn with_presence(self, presence: Arc<dyn Presence>) -> Self {
+        let owners = Owners::new(presence, self.ports.store.clone());
+        Self { owners, ..self }
+    }
+
     /// Lets callers bring their own API credentials: `auth_resolution = "delegated"`.
     #[must_use]
     pub fn with_delegated(self, delegated: bool) -> Self {
@@ -159,6 +174,25 @@ impl Service {
         // Indexed before the registry becomes visible, so that the next `discover` does not have to wait.
         self.discovery_index.index_of(&registry);
         *self.registry.write().unwrap_or_else(PoisonError::into_inner) = registry;
+    }
+
+    /// Shows other processes that this one lives, while it owns runs, until `stop`. Signs off at the end.
+    pub async fn renew_until(self: Arc<Self>, stop: CancellationToken) {
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(durable::RENEWAL) => {}
+                () = stop.cancelled() => break,
+            }
+            let scripts = self.js.as_ref().map_or(0, |js| js.lives.total());
+            if self.live_runs.count() + scripts > 0
+                && let Err(error) = self.owners.renew().await
+            {
+                tracing::warn!(%error, "the lease of this process could not be renewed; other processes may take its runs over");
+            }
+        }
+        if let Err(error) = self.owners.sign_off().await {
+            tracing::warn!(%error, "this process could not sign off");
+        }
     }
 
     pub fn limits(&self) -> &Limits {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use base::{Digest, Secret, TenantId, Timestamp};
-use ports::receipts::{EffectId, EffectIntent, Receipt};
+use ports::receipts::{EffectId, EffectIntent, Opened, Receipt};
 use ports::store::{Batch, Expect, Key, Range, Row, Write};
 use ports::{blobs, receipts, secrets, store};
 
@@ -330,15 +330,15 @@ impl MemoryReceipts {
 
 #[async_trait]
 impl receipts::Receipts for MemoryReceipts {
-    async fn open(&self, intent: &EffectIntent) -> Result<Option<Receipt>, receipts::Error> {
+    async fn earlier(&self, id: &EffectId) -> Result<Option<Receipt>, receipts::Error> {
+        Ok(lock(&self.receipts).get(id).cloned())
+    }
+
+    async fn open(&self, intent: &EffectIntent) -> Result<Opened, receipts::Error> {
         self.count_call()?;
         lock(&self.events).push(("open", intent.id));
-        let mut receipts = lock(&self.receipts);
-        if let Some(earlier) = receipts.get(&intent.id) {
-            return Ok(Some(earlier.clone()));
-        }
-        receipts.insert(intent.id, Receipt::open(intent.clone()));
-        Ok(None)
+        lock(&self.receipts).insert(intent.id, Receipt::open(intent.clone()));
+        Ok(Opened::Stored)
     }
 
     async fn close(&self, receipt: &Receipt) -> Result<(), receipts::Error> {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use base::{Auth, Response, TenantId, Timestamp};
-use ports::upstream::{Call, Error};
+use ports::upstream::{Call, DepartureCheck, Error};
 use ports::{Clock, Secrets, Upstream};
 
 use crate::auth::{Signed, Signer, TokenCache};
@@ -85,7 +85,7 @@ impl Upstream for HttpUpstream {
         missing
     }
 
-    async fn send(&self, call: Call) -> Result<Response, Error> {
+    async fn send_checked(&self, call: Call, check: &dyn DepartureCheck) -> Result<Response, Error> {
         let label = safe_label(&call.request);
         let outgoing = self.transport.outgoing(&call.request);
         let mut outgoing = outgoing.map_err(|refusal| refusal_error(&label, refusal))?;
@@ -98,7 +98,7 @@ impl Upstream for HttpUpstream {
         if let Some(kept) = &kept {
             cache::add_validators(outgoing.headers_mut(), kept);
         }
-        let answer = self.send_with_retries(&call, &label, outgoing, signed).await?;
+        let answer = self.send_with_retries(&call, check, &label, outgoing, signed).await?;
         if let Some(kept) = kept.as_ref().filter(|_| answer.response.status == 304) {
             return Ok(cache::merge_confirmation(kept, &answer.response));
         }
@@ -121,6 +121,7 @@ impl HttpUpstream {
     async fn send_with_retries(
         &self,
         call: &Call,
+        check: &dyn DepartureCheck,
         label: &str,
         mut outgoing: Outgoing,
         mut signed: Signed,
@@ -134,6 +135,10 @@ impl HttpUpstream {
         let started = self.transport.now();
         let mut tries = 0;
         loop {
+            // After every wait of this loop and before the first byte: the run may have ended meanwhile.
+            if check.may_leave().await.is_err() {
+                return Err(Error::Withheld { label: label.to_owned() });
+            }
             let timeout = self.transport.options.request_timeout.min(self.transport.remaining_time(started));
             let Attempt { outcome, is_cacheable } = self.transport.attempt(&outgoing, origin, label, timeout).await;
             if let Ok(answer) = &outcome {

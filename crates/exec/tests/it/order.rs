@@ -136,7 +136,11 @@ struct CancellingReceipts<'a>(&'a MemoryReceipts, CancellationToken);
 
 #[async_trait]
 impl Receipts for CancellingReceipts<'_> {
-    async fn open(&self, intent: &EffectIntent) -> Result<Option<Receipt>, ports::receipts::Error> {
+    async fn earlier(&self, id: &EffectId) -> Result<Option<Receipt>, ports::receipts::Error> {
+        self.0.earlier(id).await
+    }
+
+    async fn open(&self, intent: &EffectIntent) -> Result<Opened, ports::receipts::Error> {
         self.0.open(intent).await
     }
 

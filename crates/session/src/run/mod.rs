@@ -3,13 +3,14 @@
 //! stops waiting, unless the caller cancels it; then it stops before its next effect.
 
 mod gate;
+mod lease;
 mod operation;
 mod page;
 mod receipts;
+mod recovery;
 mod replay;
 mod start;
 mod store_result;
-mod takeover;
 mod task;
 mod watch;
 
@@ -23,11 +24,15 @@ use ports::receipts::Receipt;
 
 use crate::error::Error;
 use crate::live_runs::LiveRun;
-use crate::load::Session;
+use crate::commit::TRIES;
+use crate::load::{Session, Versioned};
 use crate::run_result::{RunAnswer, RunRequest};
 use crate::service::Service;
 use gate::Gate;
-pub(crate) use gate::request_key;
+use lease::OpenRunRow;
+pub(crate) use recovery::Recovered;
+use start::WorkKind;
+pub(crate) use lease::HeldLease;
 pub(crate) use operation::{OperationRow, OperationState};
 pub use task::TaskState;
 
@@ -52,9 +57,9 @@ impl Service {
         let turn = self.claim_turn(&session, request).await;
         let ticket = match self.gate(caller, &session, request).await? {
             Gate::AlreadyRan(number) => return self.replay(caller, &session, number).await.map(RunAnswer::Finished),
-            Gate::Started(run, operation) => {
+            Gate::Started(run) => {
                 drop(turn);
-                return self.answer_for_started(caller, &session, (run, operation)).await;
+                return self.answer_for_started(caller, session, run, request.wait).await;
             }
             Gate::Go(ticket) => *ticket,
         };
@@ -63,7 +68,7 @@ impl Service {
             return self.ask_operation(caller, &session, &handle, cancel).await;
         }
         let session = Arc::new(session);
-        let live = self.start(caller, &session, start::RunWork { ticket, resumed: None, again: false });
+        let live = self.start(caller, &session, start::RunWork { ticket, kind: WorkKind::First });
         drop(turn);
         self.follow(caller, &session, &live, request.wait).await
     }
@@ -97,30 +102,48 @@ impl Service {
         }
     }
 
-    /// Returns the answer for a plan commit or request id whose run was started by an earlier call.
-    pub(crate) async fn answer_for_started(
+    /// Returns the answer for a plan commit or request id whose run was started by an earlier call. A run whose process died is
+    /// continued here; a run of another process gets a handle.
+    async fn answer_for_started(
         self: &Arc<Self>,
         caller: &Caller,
-        session: &Session,
-        (run, operation): (RunId, Option<u64>),
+        session: Session,
+        run: RunId,
+        wait: Option<bool>,
     ) -> Result<RunAnswer, Error> {
-        if let Some(live) = self.live_runs.get(run) {
-            return match self.detach(caller, session, &live).await? {
-                RunAnswer::Finished(ran) => self.replay(caller, session, ran.number).await.map(RunAnswer::Finished),
-                running => Ok(running),
+        for _ in 0..TRIES {
+            if let Some(live) = self.live_runs.get(run) {
+                return match self.detach(caller, &session, &live).await? {
+                    RunAnswer::Finished(ran) => {
+                        self.replay(caller, &session, ran.number).await.map(RunAnswer::Finished)
+                    }
+                    running => Ok(running),
+                };
+            }
+            // The run may have ended since it was looked up among the live runs.
+            if let Some(number) = self.run_number(caller, &session, run).await? {
+                return self.replay(caller, &session, number).await.map(RunAnswer::Finished);
+            }
+            let key = lease::open_run_key(&caller.tenant, session.id, run);
+            let Some(found): Option<Versioned<OpenRunRow>> = self.fetch(&key).await? else {
+                // No lease and no result: an older version started the run, or the run has just ended.
+                if let Some(number) = self.run_number(caller, &session, run).await? {
+                    return self.replay(caller, &session, number).await.map(RunAnswer::Finished);
+                }
+                let receipts: Vec<Receipt> = self.receipts_of(caller, session.id, run).await?;
+                return Err(Error::Interrupted { receipts });
             };
+            match self.recover_run(&caller.tenant, session.id, run, found).await? {
+                Recovered::Live(live) => return self.follow(caller, &session, &live, wait).await,
+                Recovered::Held(found) => {
+                    if let Some(running) = self.detach_remote(caller, &session, (run, found)).await? {
+                        return Ok(RunAnswer::Running(running));
+                    }
+                }
+                Recovered::Changed => {}
+            }
         }
-        // The run may have ended since it was looked up among the live runs.
-        if let Some(number) = self.run_number(caller, session, run).await? {
-            return self.replay(caller, session, number).await.map(RunAnswer::Finished);
-        }
-        if let Some(number) = operation
-            && let Some(running) = self.peek_operation(caller, session, number).await?
-        {
-            return Ok(RunAnswer::Running(running));
-        }
-        let receipts: Vec<Receipt> = self.receipts_of(caller, session.id, run).await?;
-        Err(Error::Interrupted { receipts })
+        Err(Error::Busy)
     }
 }
 

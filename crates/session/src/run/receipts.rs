@@ -1,13 +1,14 @@
 //! Receipts in the store: one row for each effect, under its session and run.
-//! Invariant: a receipt's row is committed before `open` returns; a closed receipt is never opened again.
+//! Invariant: a receipt is opened only under the lease of its run (`lease.rs`), and before its request leaves. A closed receipt
+//! is never opened again.
 
 use access::Caller;
 use async_trait::async_trait;
 use base::{LogicalSessionId, RunId};
-use ports::receipts::{EffectIntent, Error, Receipt, Receipts, State};
-use ports::store::{Batch, Expect, Key, Range, Table};
+use ports::receipts::{EffectId, EffectIntent, Error, Opened, Receipt, Receipts, State};
+use ports::store::{Batch, Expect, Key, Range, Table, Write};
 
-use super::operation::{OperationRow, operation_key};
+use super::lease::UnderLease;
 use crate::commit::{TRIES, unchanged};
 use crate::live_runs::LiveRun;
 use crate::load::{Session, Versioned};
@@ -20,48 +21,45 @@ pub(super) struct StoredReceipts<'a> {
     pub caller: &'a Caller,
     pub session: &'a Session,
     pub live: &'a LiveRun,
+    /// An earlier process executed a part of the run and may have left receipts.
+    pub is_continued: bool,
 }
 
 impl StoredReceipts<'_> {
-    fn key(&self, intent: &EffectIntent) -> Key {
-        let id = intent.id;
+    fn key(&self, id: &EffectId) -> Key {
         // Numbers have a fixed width, so that rows are sorted in the order of the effects.
         let name = format!("{}/{}/{:06}/{:08}", self.session.id, id.run, id.step, id.row);
         Key::new(&self.caller.tenant, Table::Receipt, name)
-    }
-
-    /// Refuses further effects if another process has taken the run over.
-    async fn check_owner(&self) -> Result<(), Error> {
-        let Some(number) = self.live.operation() else { return Ok(()) };
-        let key = operation_key(self.caller, self.session, number);
-        let found: Option<Versioned<OperationRow>> = self.service.fetch(&key).await.map_err(ours)?;
-        match found {
-            Some(found) if !found.row.is_of(self.live) => {
-                Err(Error::Unavailable("another process has taken the run over".into()))
-            }
-            _ => Ok(()),
-        }
     }
 }
 
 #[async_trait]
 impl Receipts for StoredReceipts<'_> {
-    async fn open(&self, intent: &EffectIntent) -> Result<Option<Receipt>, Error> {
-        self.check_owner().await?;
-        let (store, key) = (&self.service.ports.store, self.key(intent));
-        let value = rows::write(&Receipt::open(intent.clone()));
-        match store.commit(Batch::default().put(key.clone(), value, Expect::Absent)).await {
-            Ok(()) => return Ok(None),
-            Err(ports::store::Error::Conflict(_)) => {}
-            Err(error) => return Err(unavailable(error)),
+    async fn earlier(&self, id: &EffectId) -> Result<Option<Receipt>, Error> {
+        if !self.is_continued {
+            return Ok(None);
         }
-        let found: Option<Versioned<Receipt>> = self.service.fetch(&key).await.map_err(ours)?;
-        let found = found.ok_or_else(|| Error::Unavailable("a receipt that is there cannot be read".into()))?;
-        Ok(Some(found.row))
+        let found: Option<Versioned<Receipt>> = self.service.fetch(&self.key(id)).await.map_err(ours)?;
+        Ok(found.map(|found| found.row))
+    }
+
+    async fn open(&self, intent: &EffectIntent) -> Result<Opened, Error> {
+        // No version of the receipt is required: only the owner of the run opens receipts, and opens one again for each further
+        // departure of the same request.
+        let (key, value) = (self.key(&intent.id), rows::write(&Receipt::open(intent.clone())));
+        let write = Write::Put { key, value, expect: Expect::Any };
+        let written = self.service.write_under_lease(self.live, &[write]).await.map_err(ours)?;
+        let (run, step, row) = (intent.id.run, intent.id.step, intent.id.row);
+        tracing::debug!(%run, step, row, request = intent.request, outcome = ?written, "an effect is about to leave");
+        Ok(match written {
+            UnderLease::Written => Opened::Stored,
+            UnderLease::Cancelled => Opened::Cancelled,
+            UnderLease::Lost => Opened::TakenOver,
+        })
     }
 
     async fn close(&self, receipt: &Receipt) -> Result<(), Error> {
-        let key = self.key(&receipt.intent);
+        let key = self.key(&receipt.intent.id);
         for _ in 0..TRIES {
             let found: Option<Versioned<Receipt>> = self.service.fetch(&key).await.map_err(ours)?;
             // Two processes may close the receipt of one effect. A state that is less certain must not replace a more

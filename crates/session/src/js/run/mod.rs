@@ -8,6 +8,7 @@ mod drive;
 mod end;
 mod fast_path;
 mod fetch;
+mod fetch_receipt;
 mod park;
 mod queue;
 mod resume;
