@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from http_peer import Peer
+from lib.http_peer import Peer
 from lib.javascript import ModernConnection, error_of, value_of, wait_for_end
 from lib.server import Server, assert_did_not_panic, new_folder, settings
 

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use base::{Limits, Method};
 use exec::{CancellationToken, EffectIntent, ProgressSink, Receipt, ReceiptState, Receipts, Resolved, StepProgress};
 use lang::plan::{Expr, StepKind};
+use ports::receipts::{EffectId, Opened};
 use ports::upstream::Error;
 use serde_json::{Value, json};
 use testkit::memory::MemoryReceipts;

@@ -29,7 +29,7 @@ pub(super) enum Gate {
     /// The claim's run has ended, with this number.
     AlreadyRan(u64),
     /// The claim's run has no result yet.
-    Started(RunId),
+    Started(RunId, Box<ClaimRow>, Key),
 }
 
 /// The permission to run one plan.
@@ -104,7 +104,7 @@ impl Service {
             }
             match row.state {
                 Claim::Done(number) => return Ok(Gate::AlreadyRan(number)),
-                Claim::Claimed(run) => return Ok(Gate::Started(run)),
+                Claim::Claimed(run) => return Ok(Gate::Started(run, Box::new(row), key)),
                 Claim::Unused if self.now().0 > row.planned.0.saturating_add(GOOD_FOR_MS) => {
                     return Err(Error::CommitExpired(base::printable(commit, 40)));
                 }
@@ -156,7 +156,7 @@ impl Service {
         }
         Ok(match found.row.state {
             Claim::Done(number) => Gate::AlreadyRan(number),
-            Claim::Claimed(run) => Gate::Started(run),
+            Claim::Claimed(run) => Gate::Started(run, Box::new(found.row), key),
             Claim::Unused => return Err(Error::Busy),
         })
     }
@@ -165,13 +165,7 @@ impl Service {
 impl Service {
     /// Writes a claim together with the lease of its run, and returns whether this run got it. After a lost answer the row is
     /// read: only this run can have written its own id.
-    async fn claim(
-        &self,
-        key: &Key,
-        claimed: &ClaimRow,
-        expect: Expect,
-        lease: &mut HeldLease,
-    ) -> Result<bool, Error> {
+    async fn claim(&self, key: &Key, claimed: &ClaimRow, expect: Expect, lease: &mut HeldLease) -> Result<bool, Error> {
         lease.row.after_crash = AfterCrash::Continue;
         lease.row.claim = Some(ClaimPlace::of(key));
         let batch = Batch::default().put(key.clone(), rows::write(claimed), expect).put(

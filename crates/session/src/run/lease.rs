@@ -5,6 +5,8 @@
 //! A run without effects whose caller waits for it has no row: nothing is lost when its process dies. The row is written with the
 //! claim of the run, with its handle, or with its first receipt, whichever comes first, so it costs no transaction of its own.
 
+use std::time::Duration;
+
 use access::Caller;
 use base::{Digest, LogicalSessionId, Principal, RunId, Slot, TenantId, Timestamp};
 use durable::Lease;
@@ -17,6 +19,10 @@ use crate::live_runs::LiveRun;
 use crate::load::{Session, Versioned};
 use crate::rows;
 use crate::service::Service;
+
+/// How often a write under a lease is tried while the storage fails, and the pause between two attempts.
+pub(crate) const STORE_TRIES: usize = 3;
+pub(crate) const STORE_AGAIN: Duration = Duration::from_millis(300);
 
 /// A program run that has not ended.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -123,6 +129,7 @@ impl Service {
     /// Commits writes together with the check that this process owns the run and that it was not cancelled. The first such write
     /// also stores the lease.
     pub(super) async fn write_under_lease(&self, live: &LiveRun, writes: &[Write]) -> Result<UnderLease, Error> {
+        let mut failures = 0;
         for _ in 0..TRIES {
             let mut held = live.lease.lock().await;
             if held.row.cancelled {
@@ -132,10 +139,12 @@ impl Service {
             let mut batch = Batch { writes: writes.to_vec() };
             let outcome = if version == 0 {
                 // The lock is kept, so that of two first writes one stores the lease.
-                let outcome = self.ports.store.commit(batch.put(key.clone(), rows::write(&held.row), Expect::Absent)).await;
+                let outcome =
+                    self.ports.store.commit(batch.put(key.clone(), rows::write(&held.row), Expect::Absent)).await;
                 if outcome.is_ok() {
                     held.version = 1;
                 }
+                drop(held);
                 outcome
             } else {
                 // Effects of one run may be concurrent, so the lock is not kept during their transactions.
@@ -149,7 +158,15 @@ impl Service {
                     UnderLease::Written => {}
                     other => return Ok(other),
                 },
-                Err(error) => return Err(error.into()),
+                Err(error @ store::Error::Conflict(_)) => return Err(error.into()),
+                // The writes are the same at each attempt, so one whose answer was lost may be repeated.
+                Err(error) => {
+                    failures += 1;
+                    if failures == STORE_TRIES {
+                        return Err(error.into());
+                    }
+                    self.ports.clock.sleep(STORE_AGAIN).await;
+                }
             }
         }
         Err(Error::Busy)

@@ -20,20 +20,21 @@ use std::time::Duration;
 use access::Caller;
 use base::RunId;
 use lang::plan::{Plan, StepKind};
-use ports::receipts::Receipt;
+use ports::store::Key;
 
+use crate::commit::TRIES;
 use crate::error::Error;
 use crate::live_runs::LiveRun;
-use crate::commit::TRIES;
 use crate::load::{Session, Versioned};
+use crate::rows::{Claim, ClaimRow};
 use crate::run_result::{RunAnswer, RunRequest};
 use crate::service::Service;
 use gate::Gate;
 use lease::OpenRunRow;
+pub(crate) use lease::{HeldLease, STORE_AGAIN, STORE_TRIES};
+pub(crate) use operation::{OperationRow, OperationState};
 pub(crate) use recovery::Recovered;
 use start::WorkKind;
-pub(crate) use lease::HeldLease;
-pub(crate) use operation::{OperationRow, OperationState};
 pub use task::TaskState;
 
 /// The pause before a handle is tried again. Without a handle no caller could ask for the run, so this is repeated as
@@ -57,9 +58,10 @@ impl Service {
         let turn = self.claim_turn(&session, request).await;
         let ticket = match self.gate(caller, &session, request).await? {
             Gate::AlreadyRan(number) => return self.replay(caller, &session, number).await.map(RunAnswer::Finished),
-            Gate::Started(run) => {
+            Gate::Started(run, claim, key) => {
                 drop(turn);
-                return self.answer_for_started(caller, session, run, request.wait).await;
+                let started = StartedRun { run, claim: *claim, key };
+                return self.answer_for_started(caller, session, started, request.wait).await;
             }
             Gate::Go(ticket) => *ticket,
         };
@@ -108,7 +110,7 @@ impl Service {
         self: &Arc<Self>,
         caller: &Caller,
         session: Session,
-        run: RunId,
+        StartedRun { run, claim, key: claim_key }: StartedRun,
         wait: Option<bool>,
     ) -> Result<RunAnswer, Error> {
         for _ in 0..TRIES {
@@ -126,12 +128,12 @@ impl Service {
             }
             let key = lease::open_run_key(&caller.tenant, session.id, run);
             let Some(found): Option<Versioned<OpenRunRow>> = self.fetch(&key).await? else {
-                // No lease and no result: an older version started the run, or the run has just ended.
-                if let Some(number) = self.run_number(caller, &session, run).await? {
-                    return self.replay(caller, &session, number).await.map(RunAnswer::Finished);
+                // The run has just ended, or an older version of this server started it.
+                let now: Option<Versioned<ClaimRow>> = self.fetch(&claim_key).await?;
+                if now.is_some_and(|now| now.row.state == Claim::Claimed(run)) {
+                    self.adopt_run(caller, &session, recovery::OlderRun::of_claim(run, &claim, &claim_key)).await?;
                 }
-                let receipts: Vec<Receipt> = self.receipts_of(caller, session.id, run).await?;
-                return Err(Error::Interrupted { receipts });
+                continue;
             };
             match self.recover_run(&caller.tenant, session.id, run, found).await? {
                 Recovered::Live(live) => return self.follow(caller, &session, &live, wait).await,
@@ -145,6 +147,13 @@ impl Service {
         }
         Err(Error::Busy)
     }
+}
+
+/// A run that an earlier call started, with its claim.
+struct StartedRun {
+    run: RunId,
+    claim: ClaimRow,
+    key: Key,
 }
 
 /// Returns the handle in a program that consists only of `wait(…)` or `cancel(…)`. Such a program is answered like

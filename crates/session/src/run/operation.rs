@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::lease::{AfterCrash, ClaimPlace, OpenRunRow, UnderLease, open_run_key};
 use super::page::{HandleName, check_slot};
-use super::recovery::Recovered;
+use super::recovery::{OlderRun, Recovered};
 use super::task::TaskId;
 use crate::commit::{TRIES, unchanged};
 use crate::error::Error;
@@ -173,8 +173,14 @@ impl Service {
                 self.fetch(&open_run_key(&caller.tenant, session.id, run)).await?;
             let recovered = match lease {
                 Some(lease) => self.recover_run(&caller.tenant, session.id, run, lease).await?,
-                // The run ended after its operation was read, or its session was removed.
-                None => Recovered::Changed,
+                // The run ended after its operation was read, or an older version of this server started it.
+                None => {
+                    let now: Option<Versioned<OperationRow>> = self.fetch(&key).await?;
+                    if let Some(now) = now.filter(|now| matches!(now.row.state, OperationState::Running { .. })) {
+                        self.adopt_run(caller, session, OlderRun::of_operation(number, &now.row)).await?;
+                    }
+                    Recovered::Changed
+                }
             };
             match recovered {
                 Recovered::Live(live) => break live,

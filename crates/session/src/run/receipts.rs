@@ -2,6 +2,9 @@
 //! Invariant: a receipt is opened only under the lease of its run (`lease.rs`), and before its request leaves. A closed receipt
 //! is never opened again.
 
+use std::collections::HashSet;
+use std::sync::Mutex;
+
 use access::Caller;
 use async_trait::async_trait;
 use base::{LogicalSessionId, RunId};
@@ -14,6 +17,7 @@ use crate::live_runs::LiveRun;
 use crate::load::{Session, Versioned};
 use crate::rows;
 use crate::service::Service;
+use crate::sync::lock;
 
 /// The receipts of one run.
 pub(super) struct StoredReceipts<'a> {
@@ -23,6 +27,8 @@ pub(super) struct StoredReceipts<'a> {
     pub live: &'a LiveRun,
     /// An earlier process executed a part of the run and may have left receipts.
     pub is_continued: bool,
+    /// The effects whose receipts this process has opened.
+    pub opened: Mutex<HashSet<EffectId>>,
 }
 
 impl StoredReceipts<'_> {
@@ -44,11 +50,12 @@ impl Receipts for StoredReceipts<'_> {
     }
 
     async fn open(&self, intent: &EffectIntent) -> Result<Opened, Error> {
-        // No version of the receipt is required: only the owner of the run opens receipts, and opens one again for each further
-        // departure of the same request.
-        let (key, value) = (self.key(&intent.id), rows::write(&Receipt::open(intent.clone())));
-        let write = Write::Put { key, value, expect: Expect::Any };
-        let written = self.service.write_under_lease(self.live, &[write]).await.map_err(ours)?;
+        let is_first = lock(&self.opened).insert(intent.id) && !self.is_continued;
+        let written = match is_first {
+            true => self.open_first(intent).await,
+            false => self.open_again(intent).await,
+        };
+        let written = written.map_err(ours)?;
         let (run, step, row) = (intent.id.run, intent.id.step, intent.id.row);
         tracing::debug!(%run, step, row, request = intent.request, outcome = ?written, "an effect is about to leave");
         Ok(match written {
@@ -75,6 +82,42 @@ impl Receipts for StoredReceipts<'_> {
             }
         }
         Err(ours(crate::Error::Busy))
+    }
+}
+
+impl StoredReceipts<'_> {
+    /// Opens the receipt of an effect that was never begun. No version is required, because only the owner of the run opens
+    /// receipts, and a repeated write has the same content.
+    async fn open_first(&self, intent: &EffectIntent) -> Result<UnderLease, crate::Error> {
+        let write = Write::Put {
+            key: self.key(&intent.id),
+            value: rows::write(&Receipt::open(intent.clone())),
+            expect: Expect::Any,
+        };
+        self.service.write_under_lease(self.live, &[write]).await
+    }
+
+    /// Opens the receipt for a further departure of the same request. An earlier owner that was frozen may close the receipt with
+    /// the answer that it got, which must not be overwritten.
+    async fn open_again(&self, intent: &EffectIntent) -> Result<UnderLease, crate::Error> {
+        let key = self.key(&intent.id);
+        for _ in 0..TRIES {
+            let found: Option<Versioned<Receipt>> = self.service.fetch(&key).await?;
+            let is_certain = found.as_ref().is_some_and(|found| known(&found.row.state) > known(&State::Open));
+            let write = match found {
+                Some(found) if is_certain => Write::Check { key: key.clone(), expect: Expect::Version(found.version) },
+                found => Write::Put {
+                    key: key.clone(),
+                    value: rows::write(&Receipt::open(intent.clone())),
+                    expect: unchanged(found.map_or(0, |found| found.version)),
+                },
+            };
+            match self.service.write_under_lease(self.live, &[write]).await {
+                Err(crate::Error::Store(ports::store::Error::Conflict(changed))) if changed == key => {}
+                written => return written,
+            }
+        }
+        Err(crate::Error::Busy)
     }
 }
 

@@ -5,20 +5,20 @@
 use std::sync::Arc;
 
 use access::{Caller, Identity};
-use base::{LogicalSessionId, RunId, TenantId};
-use durable::Standing;
+use base::{Digest, InstanceId, LogicalSessionId, RunId, TenantId, Timestamp};
+use durable::{Lease, Standing};
 use lang::plan::{Bounds, Plan, Verdict};
-use ports::store::{Batch, Expect, Range, Row, Table};
+use ports::store::{Batch, Expect, Key, Range, Row, Table};
 
 use super::gate::Ticket;
-use super::lease::{AfterCrash, HeldLease, OpenRunRow, open_run_key, parse_open_run_id};
+use super::lease::{AfterCrash, ClaimPlace, HeldLease, OpenRunRow, open_run_key, parse_open_run_id};
 use super::operation::{OperationRow, operation_key};
 use super::start::{RunWork, WorkKind};
 use crate::error::Error;
 use crate::live_runs::LiveRun;
 use crate::load::{Session, Versioned};
 use crate::program::PlannedProgram;
-use crate::rows;
+use crate::rows::{self, ClaimRow};
 use crate::service::Service;
 
 /// How many rows are read at a time.
@@ -148,6 +148,30 @@ impl Service {
         Ok(())
     }
 
+    /// Writes the lease of a run that an older version of this server started and did not end, so that it can be continued. That
+    /// version is not running any more, because it and this one refuse to share a store.
+    pub(super) async fn adopt_run(&self, caller: &Caller, session: &Session, older: OlderRun<'_>) -> Result<(), Error> {
+        let row = OpenRunRow {
+            // No process has this id, so its lease is free.
+            lease: Lease::first(InstanceId::from_random([0; 16])),
+            principal: caller.principal.clone(),
+            slot: session.slot,
+            program: older.program.to_owned(),
+            plan: older.plan,
+            planned: older.planned,
+            started: older.started,
+            after_crash: AfterCrash::Continue,
+            cancelled: older.cancelled,
+            claim: older.claim,
+            operation: older.operation,
+        };
+        let key = open_run_key(&caller.tenant, session.id, older.run);
+        tracing::info!(run = %older.run, "a run of an older version gets a lease");
+        // A lost race means that another caller has adopted the run.
+        self.try_commit(Batch::default().put(key, rows::write(&row), Expect::Absent)).await?;
+        Ok(())
+    }
+
     /// Returns the plan with which an open run goes on. `None` if the program does not have its plan any more.
     async fn plan_of_open_run(
         &self,
@@ -156,14 +180,54 @@ impl Service {
         row: &OpenRunRow,
     ) -> Result<Option<Plan>, Error> {
         if let Some(number) = row.operation {
-            let found: Option<Versioned<OperationRow>> =
-                self.fetch(&operation_key(caller, session, number)).await?;
+            let found: Option<Versioned<OperationRow>> = self.fetch(&operation_key(caller, session, number)).await?;
             if let Some(found) = found {
                 return Ok(Some(found.row.plan));
             }
         }
         let planned = self.plan_in(session, &row.program, row.planned).ok();
         Ok(planned.map(|planned| planned.plan).filter(|plan| plan.digest == row.plan))
+    }
+}
+
+/// A run that an older version of this server left open, which stored no leases.
+pub(super) struct OlderRun<'a> {
+    run: RunId,
+    program: &'a str,
+    plan: Digest,
+    planned: Timestamp,
+    started: Timestamp,
+    cancelled: bool,
+    claim: Option<ClaimPlace>,
+    operation: Option<u64>,
+}
+
+impl<'a> OlderRun<'a> {
+    pub fn of_operation(number: u64, row: &'a OperationRow) -> Self {
+        let started = row.started.unwrap_or(Timestamp(0));
+        Self {
+            run: row.run,
+            program: &row.program,
+            plan: row.plan.digest,
+            planned: started,
+            started,
+            cancelled: row.cancel,
+            claim: row.claim.clone(),
+            operation: Some(number),
+        }
+    }
+
+    pub fn of_claim(run: RunId, claim: &'a ClaimRow, key: &Key) -> Self {
+        Self {
+            run,
+            program: &claim.program,
+            plan: claim.plan,
+            planned: claim.planned,
+            started: claim.planned,
+            cancelled: false,
+            claim: Some(ClaimPlace::of(key)),
+            operation: claim.operation,
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 //! result is reported.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use access::Caller;
 use exec::{Ctx, Outcome, Receipt, ReceiptState, ReturnResult, StepError};
@@ -89,7 +89,8 @@ impl Service {
             WorkKind::First | WorkKind::Continued => {
                 let calls = self.call_permits_of(session.id);
                 let is_continued = kind == WorkKind::Continued;
-                let receipts = StoredReceipts { service: self, caller, session, live, is_continued };
+                let receipts =
+                    StoredReceipts { service: self, caller, session, live, is_continued, opened: Mutex::default() };
                 let handle_calls = HandleCalls { service: self, caller, session };
                 let upstream = self.ports.upstream.as_ref();
                 let mut ctx = Ctx::new(upstream, &caller.tenant, &session.catalogs, &self.limits, &calls)

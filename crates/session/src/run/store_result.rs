@@ -2,14 +2,13 @@
 //! Invariant: blob before pointer; every row that refers to the result is written in one transaction.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use access::Caller;
 use base::{Digest, RunId};
 use exec::Outcome;
 use ports::store::{Batch, Expect, Key, Table};
 
-use super::lease::OpenRunRow;
+use super::lease::{OpenRunRow, STORE_AGAIN, STORE_TRIES};
 use super::operation::{OperationRow, OperationState, operation_key};
 use super::page::{UnreadList, page_handles, page_key, unread_lists};
 use crate::artifact::{Artifact, principal_run_key};
@@ -22,10 +21,6 @@ use crate::program::PlannedProgram;
 use crate::rows::{self, Claim, ClaimRow, ConnectionRow, LogicalRow, RunAt, RunRow};
 use crate::run_result::PageHandle;
 use crate::service::Service;
-
-/// How often storing a result is retried while the storage fails, and the pause between two attempts.
-const KEEP_TRIES: usize = 3;
-const KEEP_AGAIN: Duration = Duration::from_millis(300);
 
 /// The number and the page handles of a stored run.
 pub(super) struct StoredResult {
@@ -44,9 +39,9 @@ impl Service {
         let mut tried = 1;
         loop {
             match self.try_store_result(caller, session, ended).await {
-                Err(error @ (Error::Store(_) | Error::Blobs(_))) if tried < KEEP_TRIES => {
+                Err(error @ (Error::Store(_) | Error::Blobs(_))) if tried < STORE_TRIES => {
                     tracing::warn!(%error, tried, "a result could not be stored and is retried");
-                    self.ports.clock.sleep(KEEP_AGAIN).await;
+                    self.ports.clock.sleep(STORE_AGAIN).await;
                     tried += 1;
                     // The answer of the store may have been lost after the result was stored.
                     if let Some(number) = self.run_number(caller, session, ended.0.run).await.ok().flatten() {

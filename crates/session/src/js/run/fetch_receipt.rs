@@ -20,6 +20,7 @@ use crate::commit::TRIES;
 use crate::engine::rows as js_rows;
 use crate::error::Error;
 use crate::rows;
+use crate::run::{STORE_AGAIN, STORE_TRIES};
 use crate::service::Service;
 
 /// How many receipts are read at a time.
@@ -68,6 +69,7 @@ impl FetchDeparture {
 
     /// Stores the receipt, if this process still owns the run. Returns false if it does not.
     async fn open(&self) -> Result<bool, Error> {
+        let mut failures = 0;
         let store = &self.service.ports.store;
         let lease_key = js_rows::open_key(&self.tenant, self.execution);
         for _ in 0..TRIES {
@@ -88,7 +90,14 @@ impl FetchDeparture {
             match store.commit(batch).await {
                 Ok(()) => return Ok(true),
                 Err(store::Error::Conflict(_)) => {}
-                Err(error) => return Err(error.into()),
+                // The write is the same at each attempt, so one whose answer was lost may be repeated.
+                Err(error) => {
+                    failures += 1;
+                    if failures == STORE_TRIES {
+                        return Err(error.into());
+                    }
+                    self.service.ports.clock.sleep(STORE_AGAIN).await;
+                }
             }
         }
         Err(Error::Busy)

@@ -107,7 +107,10 @@ impl Service {
             false => found,
         };
         let owner = found.row.owner;
-        if found.row.state.is_final() || js.lives.get(id).is_some() || !self.may_take_script_over(tenant, id, owner).await? {
+        if found.row.state.is_final()
+            || js.lives.get(id).is_some()
+            || !self.may_take_script_over(tenant, id, owner).await?
+        {
             return Ok(false);
         }
         let at = Versioned { row: ExecutionRow { owner: me, ..found.row }, version: found.version };
@@ -115,12 +118,7 @@ impl Service {
     }
 
     /// Whether the owner of a script run is this process, dead, or frozen for a whole lease.
-    async fn may_take_script_over(
-        &self,
-        tenant: &TenantId,
-        id: ExecutionId,
-        owner: InstanceId,
-    ) -> Result<bool, Error> {
+    async fn may_take_script_over(&self, tenant: &TenantId, id: ExecutionId, owner: InstanceId) -> Result<bool, Error> {
         let standing = self.owners.standing(&format!("{tenant}/{id}"), Lease::first(owner)).await?;
         Ok(matches!(standing, Standing::Mine | Standing::Free))
     }

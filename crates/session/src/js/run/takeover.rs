@@ -7,8 +7,8 @@
 //! step. If an answer for the run is ready, the step comes first and both are one transaction. Otherwise reads are
 //! repeated while the run is claimed.
 
-use ports::scripts::{Call, Input, Outcome, Stepped};
 use durable::Lease;
+use ports::scripts::{Call, Input, Outcome, Stepped};
 use ports::store::{Batch, Expect, Write};
 use tokio_util::task::AbortOnDropHandle;
 

@@ -208,6 +208,7 @@ fn upstream_code(error: &Error) -> &'static str {
         Error::Timeout { .. } => "timeout",
         Error::TooLarge { .. } => "too_large",
         Error::Connect { .. } => "connect",
+        Error::Withheld { .. } => "withheld",
         Error::Lost { .. } => "lost",
         Error::Redirect { .. } => "redirect",
         Error::ForeignOrigin { .. } => "foreign_origin",
