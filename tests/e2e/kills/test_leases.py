@@ -52,6 +52,11 @@ async def start_detached(client, intent, program):
     return ref, text[len("wait(") : text.index(")")]
 
 
+async def outcome_of(client, ref, handle):
+    """What `wait` says of a run, whether it succeeded or not."""
+    return (await call(client, "plasm_run", ref, program=f"wait({handle})")).content[0].text
+
+
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("program", [TICKETS, REMARKS], ids=["keyed", "plain"])
 async def test_runs_that_nobody_asks_for_go_on_after_a_kill(program):
@@ -69,7 +74,7 @@ async def test_runs_that_nobody_asks_for_go_on_after_a_kill(program):
             await anyio.sleep(3)
             happened = api.effects()
             async with connect(next_server) as client:
-                text = text_of_call(await call(client, "plasm_run", ref, program=f"wait({handle})"))
+                text = await outcome_of(client, ref, handle)
         assert happened == api.effects() and len(happened) == len(set(happened)), "an effect was repeated"
         done, unknown, failed = receipts(text)
         assert failed == 0 and done <= len(happened) <= done + unknown, text
@@ -142,7 +147,7 @@ async def test_a_cancelled_write_that_waits_for_a_place_never_leaves():
                 # Time enough for a second write to take the place of the first.
                 await anyio.sleep(6)
                 happened = len(api.effects())
-                texts = [text_of_call(await call(client, "plasm_run", ref, program=f"wait({handle})")) for ref, handle in runs]
+                texts = [await outcome_of(client, ref, handle) for ref, handle in runs]
     assert happened == 1, f"{happened - 1} of 16 cancelled writes left"
     assert [receipts(text)[0] for text in texts] == [1] + 16 * [0], texts
 
