@@ -1,4 +1,4 @@
-//! What every durable run needs, whether it is a program or a script: the lease of its owner, and the knowledge of which owners
+//! The parts that every durable run needs, program or script: the lease of its owner, and the knowledge of which owners
 //! have died or are frozen.
 //!
 //! Invariants:

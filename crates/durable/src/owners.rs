@@ -45,7 +45,7 @@ pub struct Owners {
     observed: Mutex<HashMap<(String, Lease), Observation>>,
 }
 
-/// What was seen of the owner of one lease.
+/// The last renewal that was seen of the owner of one lease.
 #[derive(Clone, Copy)]
 struct Observation {
     renewals: Option<u64>,

@@ -36,7 +36,7 @@ pub trait Presence: Send + Sync {
     fn liveness(&self, instance: InstanceId) -> Liveness;
 }
 
-/// What is known about a process.
+/// The known state of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Liveness {
     /// The process has not ended. It may be frozen.

@@ -1,6 +1,8 @@
 //! Compare-and-set batches, retried after a lost race.
 //! Invariant: a retry repeats the whole read, decision and write on fresh rows; the number of attempts is bounded.
 
+use std::time::Duration;
+
 use access::Caller;
 use base::{LogicalSessionId, Slot};
 use ports::store::{Batch, Expect, Key, Table};
@@ -11,6 +13,10 @@ use crate::service::Service;
 
 /// The attempts of a compare-and-set loop. Enough for dozens of concurrent callers of one session, since each lost race means that another caller succeeded.
 pub const TRIES: usize = 64;
+
+/// How often a write that must succeed is tried while the storage fails, and the pause between two attempts.
+pub(crate) const STORE_TRIES: usize = 3;
+pub(crate) const STORE_AGAIN: Duration = Duration::from_millis(300);
 
 /// The `used` time of a connection is written no more often than this.
 const TOUCH_CONNECTION_MS: i64 = 24 * 60 * 60 * 1000;

@@ -22,6 +22,7 @@ mod load;
 mod meter;
 mod metrics;
 mod open;
+mod open_run;
 mod plans;
 mod program;
 mod retention;

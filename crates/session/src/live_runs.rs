@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::Error;
-use crate::run::HeldLease;
+use crate::open_run::HeldLease;
 use crate::run_result::{RunProgress, RunResult};
 use crate::sync::lock;
 

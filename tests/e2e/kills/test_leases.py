@@ -53,7 +53,7 @@ async def start_detached(client, intent, program):
 
 
 async def outcome_of(client, ref, handle):
-    """What `wait` says of a run, whether it succeeded or not."""
+    """The answer of `wait` for a run, whether it succeeded or not."""
     return (await call(client, "plasm_run", ref, program=f"wait({handle})")).content[0].text
 
 
@@ -68,7 +68,7 @@ async def test_runs_that_nobody_asks_for_go_on_after_a_kill(program):
                 await until(lambda: len(api.effects()) > 1, 30, api.effects)
             server.kill()
         with server_with(api, data=server.data) as next_server:
-            # Nobody asks until the run is over.
+            # The run is over before the first question.
             if program is TICKETS:
                 await until(lambda: len(api.effects()) == 6, SECONDS_TO_GO_ON, lambda: f"{len(api.effects())} effects")
             await anyio.sleep(3)

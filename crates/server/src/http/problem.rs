@@ -91,7 +91,7 @@ fn status(error: &session::Error) -> StatusCode {
         | Error::NoHandle(_)
         | Error::NoCommit(_) => StatusCode::NOT_FOUND,
         Error::Expired(_) | Error::Replaced | Error::CommitExpired(_) | Error::Gone { .. } => StatusCode::GONE,
-        Error::Review { .. } | Error::OtherPlan(_) | Error::Interrupted { .. } | Error::TakenOver(_) => {
+        Error::Review { .. } | Error::OtherPlan(_) | Error::TakenOver(_) => {
             StatusCode::CONFLICT
         }
         Error::Js(error) => script_status(error),

@@ -61,16 +61,10 @@ pub enum Error {
     NoHandle(String),
     #[error("`{handle}` is not of this session; here it would be `{right}`")]
     ForeignHandle { handle: String, right: String },
-    /// The run was started earlier and has no result, because its process died or still executes it.
-    #[error(
-        "this run was started before and has no result: its process died, or another one still runs it; nothing was run \
-         again"
-    )]
-    Interrupted { receipts: Vec<Receipt> },
     /// The run ended, but its result could not be stored. The receipts are known only here.
     #[error("the run ended and its result could not be kept ({cause}); what it did:")]
     NotKept { receipts: Vec<Receipt>, cause: Box<Error> },
-    /// This process did not renew its heartbeat in time, so another one took the run over.
+    /// This process was silent for a whole lease, so another one took the run over.
     #[error("another process has taken this run over; ask it with wait({0})")]
     TakenOver(String),
     /// The task of the run ended without a result: a defect of ours.
@@ -135,7 +129,6 @@ impl Error {
             Error::OtherPlan(_) => "other_plan",
             Error::NoHandle(_) => "no_handle",
             Error::ForeignHandle { .. } => "foreign_handle",
-            Error::Interrupted { .. } => "interrupted",
             Error::NotKept { cause, .. } => cause.code(),
             Error::TakenOver(_) => "taken_over",
             Error::Lost => "internal",

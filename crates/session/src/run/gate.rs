@@ -9,11 +9,12 @@ use base::{Digest, RunId};
 use lang::plan::Verdict;
 use ports::store::{Batch, Expect, Key, Table};
 
-use super::lease::{AfterCrash, ClaimPlace, HeldLease, NewLease};
+use super::lease::NewLease;
 use super::page::PageRow;
 use crate::commit::TRIES;
 use crate::error::{Error, JsError};
 use crate::load::{Session, Versioned};
+use crate::open_run::{AfterCrash, ClaimPlace, HeldLease};
 use crate::program::PlannedProgram;
 use crate::rows::{self, Claim, ClaimRow};
 use crate::run_result::RunRequest;

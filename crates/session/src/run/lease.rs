@@ -5,87 +5,18 @@
 //! A run without effects whose caller waits for it has no row: nothing is lost when its process dies. The row is written with the
 //! claim of the run, with its handle, or with its first receipt, whichever comes first, so it costs no transaction of its own.
 
-use std::time::Duration;
-
 use access::Caller;
-use base::{Digest, LogicalSessionId, Principal, RunId, Slot, TenantId, Timestamp};
+use base::{Digest, RunId, Timestamp};
 use durable::Lease;
-use ports::store::{self, Batch, Expect, Key, Table, Write};
-use serde::{Deserialize, Serialize};
+use ports::store::{self, Batch, Expect, Write};
 
-use crate::commit::{TRIES, unchanged};
+use crate::commit::{STORE_AGAIN, STORE_TRIES, TRIES, unchanged};
 use crate::error::Error;
 use crate::live_runs::LiveRun;
 use crate::load::{Session, Versioned};
+use crate::open_run::{AfterCrash, HeldLease, OpenRunRow, open_run_key};
 use crate::rows;
 use crate::service::Service;
-
-/// How often a write under a lease is tried while the storage fails, and the pause between two attempts.
-pub(crate) const STORE_TRIES: usize = 3;
-pub(crate) const STORE_AGAIN: Duration = Duration::from_millis(300);
-
-/// A program run that has not ended.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct OpenRunRow {
-    pub lease: Lease,
-    /// The principal on whose behalf the run makes its calls.
-    pub principal: Principal,
-    /// The caller's slot, which the texts of the run name.
-    pub slot: Slot,
-    pub program: String,
-    /// The digest of the plan. A run is continued only with the same plan.
-    pub plan: Digest,
-    /// The time that `now` means in the program.
-    pub planned: Timestamp,
-    pub started: Timestamp,
-    /// What the next owner does with the run.
-    pub after_crash: AfterCrash,
-    /// A caller cancelled the run, perhaps in another process, or left without an answer.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub cancelled: bool,
-    /// The row of the claim that is done when the run ends: a plan commit or a request id.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub claim: Option<ClaimPlace>,
-    /// The number of the operation through which callers ask for the run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub operation: Option<u64>,
-}
-
-/// What happens to a run whose process died.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum AfterCrash {
-    /// The run goes on against its receipts, because a caller can ask for it: it has a handle, a plan commit or a request id.
-    Continue,
-    /// The run ends as interrupted. Its only caller was cut off, and would not expect further effects.
-    Interrupt,
-}
-
-/// The table and id of a claim.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct ClaimPlace {
-    pub table: Table,
-    pub id: String,
-}
-
-impl ClaimPlace {
-    pub fn of(key: &Key) -> Self {
-        Self { table: key.table, id: key.id.clone() }
-    }
-
-    pub fn key(&self, tenant: &TenantId) -> Key {
-        Key::new(tenant, self.table, self.id.clone())
-    }
-}
-
-/// The lease as this process holds it.
-#[derive(Debug)]
-pub(crate) struct HeldLease {
-    pub key: Key,
-    pub row: OpenRunRow,
-    /// The version of the stored row; 0 if it is not stored yet.
-    pub version: u64,
-}
 
 /// Whether a write under a lease was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,16 +26,6 @@ pub(crate) enum UnderLease {
     Cancelled,
     /// Another process owns the run, or it has ended.
     Lost,
-}
-
-pub(crate) fn open_run_key(tenant: &TenantId, session: LogicalSessionId, run: RunId) -> Key {
-    Key::new(tenant, Table::OpenRun, format!("{session}/{run}"))
-}
-
-/// Returns the session and the run that the id of a row names.
-pub(crate) fn parse_open_run_id(id: &str) -> Option<(LogicalSessionId, RunId)> {
-    let (session, run) = id.split_once('/')?;
-    Some((LogicalSessionId::parse(session).ok()?, RunId::parse(run).ok()?))
 }
 
 impl Service {
@@ -211,7 +132,7 @@ impl Service {
     }
 }
 
-/// What a new lease says about its run.
+/// The properties of a run that its new lease records.
 pub(super) struct NewLease<'a> {
     pub run: RunId,
     pub program: &'a str,

@@ -26,12 +26,11 @@ use crate::commit::TRIES;
 use crate::error::Error;
 use crate::live_runs::LiveRun;
 use crate::load::{Session, Versioned};
+use crate::open_run::{OpenRunRow, open_run_key};
 use crate::rows::{Claim, ClaimRow};
 use crate::run_result::{RunAnswer, RunRequest};
 use crate::service::Service;
 use gate::Gate;
-use lease::OpenRunRow;
-pub(crate) use lease::{HeldLease, STORE_AGAIN, STORE_TRIES};
 pub(crate) use operation::{OperationRow, OperationState};
 pub(crate) use recovery::Recovered;
 use start::WorkKind;
@@ -126,7 +125,7 @@ impl Service {
             if let Some(number) = self.run_number(caller, &session, run).await? {
                 return self.replay(caller, &session, number).await.map(RunAnswer::Finished);
             }
-            let key = lease::open_run_key(&caller.tenant, session.id, run);
+            let key = open_run_key(&caller.tenant, session.id, run);
             let Some(found): Option<Versioned<OpenRunRow>> = self.fetch(&key).await? else {
                 // The run has just ended, or an older version of this server started it.
                 let now: Option<Versioned<ClaimRow>> = self.fetch(&claim_key).await?;

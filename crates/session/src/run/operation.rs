@@ -14,7 +14,7 @@ use lang::plan::Plan;
 use ports::store::{Batch, Expect, Key, Table};
 use serde::{Deserialize, Serialize};
 
-use super::lease::{AfterCrash, ClaimPlace, OpenRunRow, UnderLease, open_run_key};
+use super::lease::UnderLease;
 use super::page::{HandleName, check_slot};
 use super::recovery::{OlderRun, Recovered};
 use super::task::TaskId;
@@ -22,6 +22,7 @@ use crate::commit::{TRIES, unchanged};
 use crate::error::Error;
 use crate::live_runs::LiveRun;
 use crate::load::{Session, Versioned};
+use crate::open_run::{AfterCrash, ClaimPlace, OpenRunRow, open_run_key};
 use crate::rows::{self, LogicalRow};
 use crate::run_result::{DetachedRun, RunAnswer, RunProgress, RunResult};
 use crate::service::Service;

@@ -11,12 +11,12 @@ use lang::plan::{Bounds, Plan, Verdict};
 use ports::store::{Batch, Expect, Key, Range, Row, Table};
 
 use super::gate::Ticket;
-use super::lease::{AfterCrash, ClaimPlace, HeldLease, OpenRunRow, open_run_key, parse_open_run_id};
 use super::operation::{OperationRow, operation_key};
 use super::start::{RunWork, WorkKind};
 use crate::error::Error;
 use crate::live_runs::LiveRun;
 use crate::load::{Session, Versioned};
+use crate::open_run::{AfterCrash, ClaimPlace, HeldLease, OpenRunRow, open_run_key, parse_open_run_id};
 use crate::program::PlannedProgram;
 use crate::rows::{self, ClaimRow};
 use crate::service::Service;

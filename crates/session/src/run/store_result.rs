@@ -8,15 +8,15 @@ use base::{Digest, RunId};
 use exec::Outcome;
 use ports::store::{Batch, Expect, Key, Table};
 
-use super::lease::{OpenRunRow, STORE_AGAIN, STORE_TRIES};
 use super::operation::{OperationRow, OperationState, operation_key};
 use super::page::{UnreadList, page_handles, page_key, unread_lists};
 use crate::artifact::{Artifact, principal_run_key};
-use crate::commit::{TRIES, unchanged};
+use crate::commit::{STORE_AGAIN, STORE_TRIES, TRIES, unchanged};
 use crate::engine::claim_name;
 use crate::error::Error;
 use crate::live_runs::LiveRun;
 use crate::load::{Session, Versioned};
+use crate::open_run::OpenRunRow;
 use crate::program::PlannedProgram;
 use crate::rows::{self, Claim, ClaimRow, ConnectionRow, LogicalRow, RunAt, RunRow};
 use crate::run_result::PageHandle;

@@ -328,7 +328,7 @@ pub fn answered_receipts(answer: &Result<RunAnswer, Error>) -> Vec<Receipt> {
 
 fn error_receipts(error: &Error) -> Vec<Receipt> {
     match error {
-        Error::Interrupted { receipts } | Error::NotKept { receipts, .. } => receipts.clone(),
+        Error::NotKept { receipts, .. } => receipts.clone(),
         Error::Shared(inner) => error_receipts(inner),
         _ => Vec::new(),
     }

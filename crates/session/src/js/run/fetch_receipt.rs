@@ -16,11 +16,10 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use super::drive::ScriptRun;
-use crate::commit::TRIES;
+use crate::commit::{STORE_AGAIN, STORE_TRIES, TRIES};
 use crate::engine::rows as js_rows;
 use crate::error::Error;
 use crate::rows;
-use crate::run::{STORE_AGAIN, STORE_TRIES};
 use crate::service::Service;
 
 /// How many receipts are read at a time.
