@@ -259,27 +259,40 @@ pub enum Expect {
 /// One write of a batch, with the state that the stored row must have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Write {
-    Put { key: Key, value: Vec<u8>, expect: Expect },
-    Delete { key: Key, expect: Expect },
+    Put {
+        key: Key,
+        value: Vec<u8>,
+        expect: Expect,
+    },
+    Delete {
+        key: Key,
+        expect: Expect,
+    },
+    /// Changes nothing, but the batch is applied only if the row is as expected. The check is part of the batch's
+    /// transaction, so no other writer can change the row between the check and the writes of the batch.
+    Check {
+        key: Key,
+        expect: Expect,
+    },
 }
 
 impl Write {
-    /// Returns the key of the written or deleted row.
+    /// Returns the key of the written, deleted or checked row.
     pub fn key(&self) -> &Key {
         match self {
-            Write::Put { key, .. } | Write::Delete { key, .. } => key,
+            Write::Put { key, .. } | Write::Delete { key, .. } | Write::Check { key, .. } => key,
         }
     }
 
     /// Returns the state that the stored row must have.
     pub fn expect(&self) -> Expect {
         match self {
-            Write::Put { expect, .. } | Write::Delete { expect, .. } => *expect,
+            Write::Put { expect, .. } | Write::Delete { expect, .. } | Write::Check { expect, .. } => *expect,
         }
     }
 }
 
-/// A set of writes that is applied whole or not at all. Two writes of one key are applied in order.
+/// A set of writes and checks that is applied whole or not at all. Two writes of one key are applied in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Batch {
     /// The writes, in the order in which they are applied.
@@ -296,6 +309,13 @@ impl Batch {
     /// Adds the deletion of a row. Deleting a missing row succeeds, unless `expect` names a version.
     pub fn delete(mut self, key: Key, expect: Expect) -> Self {
         self.writes.push(Write::Delete { key, expect });
+        self
+    }
+
+    /// Adds a condition on a row that the batch does not change, such as the lease of the run that it writes for.
+    /// Earlier writes of the batch count: the check sees the row as they left it.
+    pub fn check(mut self, key: Key, expect: Expect) -> Self {
+        self.writes.push(Write::Check { key, expect });
         self
     }
 }

@@ -73,6 +73,7 @@ impl store::Store for MemoryStore {
                 Write::Delete { key, .. } => {
                     changed.insert(key, None);
                 }
+                Write::Check { .. } => {}
             }
         }
         for (key, row) in changed {

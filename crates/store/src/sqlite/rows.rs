@@ -109,7 +109,7 @@ pub fn apply(connection: &Connection, batch: &Batch) -> rusqlite::Result<Result<
             (Write::Delete { .. }, Some((rowid, _))) => {
                 connection.prepare_cached(DELETE_ROW)?.execute(params![rowid])?;
             }
-            (Write::Delete { .. }, None) => {}
+            (Write::Delete { .. }, None) | (Write::Check { .. }, _) => {}
         }
     }
     Ok(Ok(()))

@@ -159,7 +159,7 @@ fn collect_group(first: CommitRequest, requests: &mut mpsc::Receiver<CommitReque
 fn value_bytes_of(batch: &Batch) -> usize {
     let value_bytes = |write: &Write| match write {
         Write::Put { value, .. } => value.len(),
-        Write::Delete { .. } => 0,
+        Write::Delete { .. } | Write::Check { .. } => 0,
     };
     batch.writes.iter().map(value_bytes).sum()
 }
