@@ -6,13 +6,16 @@
 //! crate `session` defines the content of rows.
 //!
 //! Invariants:
-//! - Every key contains its tenant, and a read returns rows of one tenant only.
+//! - Every key contains its tenant, and a read returns rows of one tenant only, except the read of an index for
+//!   maintenance.
 //! - When `commit` returns `Ok`, the batch survives a power cut.
 //! - If another writer was faster, `commit` returns `Conflict` and overwrites nothing.
 
 use async_trait::async_trait;
 use base::TenantId;
 use serde::{Deserialize, Serialize};
+
+use crate::index::{IndexEntry, IndexKey, IndexRange, MaintenanceRange};
 
 /// Storage of rows for all tenants.
 #[async_trait]
@@ -33,6 +36,14 @@ pub trait Store: Send + Sync {
         }
         Ok(pairs)
     }
+
+    /// Returns the entries of a range of an index with their rows, in the direction of the range. The store reads no
+    /// more rows than it returns.
+    async fn scan_index(&self, range: &IndexRange) -> Result<Vec<IndexEntry>, Error>;
+
+    /// Returns the entries of all tenants: first in the order of the tenants, then in that of the index. Maintenance of
+    /// the whole store uses this, never a caller's request.
+    async fn scan_index_of_all_tenants(&self, range: &MaintenanceRange) -> Result<Vec<IndexEntry>, Error>;
 
     /// Applies a batch. When this returns `Ok`, the batch is durable.
     async fn commit(&self, batch: Batch) -> Result<(), Error>;
@@ -102,11 +113,13 @@ pub enum Table {
     Guest,
     /// A fixed id -> the number of bytes that the tenant's heaps use. Each tenant has one row.
     HeapUse,
+    /// Digest of a blob -> its size and the time of its last touch (`blob_rows.rs`).
+    Blob,
 }
 
 impl Table {
     /// Every table. Collection reads all of them before it deletes a blob.
-    pub const ALL: [Table; 26] = [
+    pub const ALL: [Table; 27] = [
         Table::Intent,
         Table::LogicalSession,
         Table::Connection,
@@ -133,6 +146,7 @@ impl Table {
         Table::SessionLog,
         Table::Guest,
         Table::HeapUse,
+        Table::Blob,
     ];
 
     /// Returns the tables whose ids begin with a logical session's id. Their rows are deleted with that session.
@@ -169,7 +183,8 @@ impl Table {
             | Table::JsSession
             | Table::SessionLog
             | Table::Guest
-            | Table::HeapUse => false,
+            | Table::HeapUse
+            | Table::Blob => false,
         }
     }
 
@@ -202,6 +217,7 @@ impl Table {
             Table::SessionLog => "session_log",
             Table::Guest => "guest",
             Table::HeapUse => "heap_use",
+            Table::Blob => "blob",
         }
     }
 }
@@ -256,13 +272,21 @@ pub enum Expect {
     Version(u64),
 }
 
-/// One write of a batch, with the state that the stored row must have.
+/// One write of a batch, with the state that the stored row must have. A write of a row replaces its index entries:
+/// after `Put` and `Delete` the row has none, after `PutIndexed` it has those of `keys`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Write {
     Put {
         key: Key,
         value: Vec<u8>,
         expect: Expect,
+    },
+    PutIndexed {
+        key: Key,
+        value: Vec<u8>,
+        expect: Expect,
+        /// The entries that the row has from now on. Equal keys are one entry.
+        keys: Vec<IndexKey>,
     },
     Delete {
         key: Key,
@@ -280,14 +304,20 @@ impl Write {
     /// Returns the key of the written, deleted or checked row.
     pub fn key(&self) -> &Key {
         match self {
-            Write::Put { key, .. } | Write::Delete { key, .. } | Write::Check { key, .. } => key,
+            Write::Put { key, .. }
+            | Write::PutIndexed { key, .. }
+            | Write::Delete { key, .. }
+            | Write::Check { key, .. } => key,
         }
     }
 
     /// Returns the state that the stored row must have.
     pub fn expect(&self) -> Expect {
         match self {
-            Write::Put { expect, .. } | Write::Delete { expect, .. } | Write::Check { expect, .. } => *expect,
+            Write::Put { expect, .. }
+            | Write::PutIndexed { expect, .. }
+            | Write::Delete { expect, .. }
+            | Write::Check { expect, .. } => *expect,
         }
     }
 }
@@ -300,9 +330,15 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Adds a write of a row.
+    /// Adds a write of a row that has no index entries afterwards.
     pub fn put(mut self, key: Key, value: Vec<u8>, expect: Expect) -> Self {
         self.writes.push(Write::Put { key, value, expect });
+        self
+    }
+
+    /// Adds a write of a row with the index entries that it has afterwards. The owner of the table bounds their number.
+    pub fn put_indexed(mut self, key: Key, value: Vec<u8>, expect: Expect, keys: Vec<IndexKey>) -> Self {
+        self.writes.push(Write::PutIndexed { key, value, expect, keys });
         self
     }
 
