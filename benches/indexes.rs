@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use base::{TenantId, Timestamp};
 use ports::Store;
-use ports::index::{Index, IndexKey, IndexRange, MaintenanceRange, Order, sort_time};
-use ports::store::{Batch, Expect, Key, Table};
+use ports::index::{Index, IndexKey, Order, sort_time};
+use ports::store::{Batch, Expect, IndexRange, Key, MaintenanceRange, Table};
 use store::sqlite::{FILE_NAME, SqliteStore};
 
 const ROWS: i64 = 1_000_000;

@@ -12,8 +12,8 @@ use std::time::Duration;
 use base::{Digest, TenantId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::index::{Index, IndexKey, IndexPosition, IndexRange, sort_time};
-use crate::store::{Batch, Error, Expect, Key, Store, Table};
+use crate::index::{Index, IndexKey, sort_time};
+use crate::store::{Batch, Error, Expect, IndexPosition, IndexRange, Key, Store, Table};
 
 /// The number of times that `touch` reads a row again after a conflict. Each conflict means that another writer has
 /// made progress, so a few attempts are enough.

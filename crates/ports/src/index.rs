@@ -1,7 +1,7 @@
 //! The indexes of the store: sorted entries by which rows are found in another order than that of their ids.
 //!
 //! A put names the entries of its row (`Batch::put_indexed`), and the store changes row and entries in one
-//! transaction. A list that a person or the collector asks for is a range of an index, so the store reads no more rows
+//! transaction. `Store::scan_index` reads them. A list that a person or the collector asks for is a range of an index, so the store reads no more rows
 //! than it returns.
 //!
 //! Invariants:
@@ -9,10 +9,8 @@
 //! - Entries are in the order of their sort texts; equal sort texts are in the order of table name and id. All three
 //!   are compared as bytes.
 
-use base::{TenantId, Timestamp};
+use base::Timestamp;
 use serde::{Deserialize, Serialize};
-
-use crate::store::{Key, Row};
 
 /// The largest length of a sort text, in bytes.
 pub const MAX_SORT_BYTES: usize = 1024;
@@ -86,82 +84,8 @@ pub enum Order {
     Descending,
 }
 
-/// The request for a page of one tenant's entries in an index.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct IndexRange {
-    pub tenant: TenantId,
-    pub index: Index,
-    /// The text with which every returned sort text begins. The empty text selects all entries.
-    pub prefix: String,
-    /// Every returned sort text is smaller than this text. `None` means no bound.
-    pub before: Option<String>,
-    /// The last entry of the previous page. The scan returns the entries that follow it in the scan's direction.
-    pub after: Option<IndexPosition>,
-    pub order: Order,
-    /// The largest number of entries to return.
-    pub limit: usize,
-}
-
-impl IndexRange {
-    /// Returns the range of the first `limit` entries of a tenant.
-    pub fn new(tenant: &TenantId, index: Index, limit: usize) -> Self {
-        Self {
-            tenant: tenant.clone(),
-            index,
-            prefix: String::new(),
-            before: None,
-            after: None,
-            order: Order::Ascending,
-            limit,
-        }
-    }
-
-    /// Returns the smallest text that is greater than every sort text of the range, or `None` if there is no such text.
-    pub fn end(&self) -> Option<String> {
-        let end_of_prefix = prefix_end(&self.prefix);
-        match (&self.before, end_of_prefix) {
-            (Some(before), Some(end)) => Some(before.clone().min(end)),
-            (Some(before), None) => Some(before.clone()),
-            (None, end) => end,
-        }
-    }
-}
-
-/// The request for a page of an index that goes over all tenants. Only maintenance of the whole store asks for it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MaintenanceRange {
-    pub index: Index,
-    /// Every returned sort text is smaller than this text. `None` means no bound.
-    pub before: Option<String>,
-    /// The last entry of the previous page. The scan returns the entries that follow it.
-    pub after: Option<IndexPosition>,
-    /// The largest number of entries to return.
-    pub limit: usize,
-}
-
-/// The place of an entry within its index, from which the next page continues.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct IndexPosition {
-    pub sort: String,
-    pub key: Key,
-}
-
-/// An entry of an index with its row. The row has the entry's sort text in the same moment.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct IndexEntry {
-    pub sort: String,
-    pub key: Key,
-    pub row: Row,
-}
-
-impl IndexEntry {
-    pub fn position(&self) -> IndexPosition {
-        IndexPosition { sort: self.sort.clone(), key: self.key.clone() }
-    }
-}
-
 /// Returns the smallest text that is greater than every text with this prefix, or `None` if there is no such text.
-fn prefix_end(prefix: &str) -> Option<String> {
+pub(crate) fn prefix_end(prefix: &str) -> Option<String> {
     let mut end = prefix.to_owned();
     while let Some(last) = end.pop() {
         // A range of characters leaves out the surrogates, which no text contains.
@@ -198,19 +122,6 @@ mod tests {
         ] {
             assert_eq!(prefix_end(prefix).as_deref(), end, "{prefix:?}");
         }
-    }
-
-    #[test]
-    fn a_range_ends_at_the_nearer_of_its_two_bounds() {
-        let end = |prefix: &str, before: Option<&str>| {
-            let range = IndexRange::new(&TenantId::local(), Index::State, 1);
-            IndexRange { prefix: prefix.to_owned(), before: before.map(str::to_owned), ..range }.end()
-        };
-        assert_eq!(end("", None), None);
-        assert_eq!(end("a", None).as_deref(), Some("b"));
-        assert_eq!(end("", Some("x")).as_deref(), Some("x"));
-        assert_eq!(end("a", Some("x")).as_deref(), Some("b"));
-        assert_eq!(end("a", Some("a5")).as_deref(), Some("a5"));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use async_trait::async_trait;
 use base::TenantId;
 use serde::{Deserialize, Serialize};
 
-use crate::index::{IndexEntry, IndexKey, IndexRange, MaintenanceRange};
+use crate::index::{Index, IndexKey, Order, prefix_end};
 
 /// Storage of rows for all tenants.
 #[async_trait]
@@ -261,6 +261,80 @@ pub struct Range {
     pub limit: usize,
 }
 
+/// The request for a page of one tenant's entries in an index.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexRange {
+    pub tenant: TenantId,
+    pub index: Index,
+    /// The text with which every returned sort text begins. The empty text selects all entries.
+    pub prefix: String,
+    /// Every returned sort text is smaller than this text. `None` means no bound.
+    pub before: Option<String>,
+    /// The last entry of the previous page. The scan returns the entries that follow it in the scan's direction.
+    pub after: Option<IndexPosition>,
+    pub order: Order,
+    /// The largest number of entries to return.
+    pub limit: usize,
+}
+
+impl IndexRange {
+    /// Returns the range of the first `limit` entries of a tenant.
+    pub fn new(tenant: &TenantId, index: Index, limit: usize) -> Self {
+        Self {
+            tenant: tenant.clone(),
+            index,
+            prefix: String::new(),
+            before: None,
+            after: None,
+            order: Order::Ascending,
+            limit,
+        }
+    }
+
+    /// Returns the smallest text that is greater than every sort text of the range, or `None` if there is no such text.
+    pub fn end(&self) -> Option<String> {
+        let end_of_prefix = prefix_end(&self.prefix);
+        match (&self.before, end_of_prefix) {
+            (Some(before), Some(end)) => Some(before.clone().min(end)),
+            (Some(before), None) => Some(before.clone()),
+            (None, end) => end,
+        }
+    }
+}
+
+/// The request for a page of an index that goes over all tenants. Only maintenance of the whole store asks for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MaintenanceRange {
+    pub index: Index,
+    /// Every returned sort text is smaller than this text. `None` means no bound.
+    pub before: Option<String>,
+    /// The last entry of the previous page. The scan returns the entries that follow it.
+    pub after: Option<IndexPosition>,
+    /// The largest number of entries to return.
+    pub limit: usize,
+}
+
+/// The place of an entry within its index, from which the next page continues.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexPosition {
+    pub sort: String,
+    pub key: Key,
+}
+
+/// An entry of an index with its row. The row has the entry's sort text in the same moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexEntry {
+    pub sort: String,
+    pub key: Key,
+    pub row: Row,
+}
+
+impl IndexEntry {
+    pub fn position(&self) -> IndexPosition {
+        IndexPosition { sort: self.sort.clone(), key: self.key.clone() }
+    }
+}
+
 /// The state that a write requires of the stored row before the write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expect {
@@ -377,4 +451,22 @@ pub enum Error {
     /// the batch may still have been applied, so the caller reads before it retries.
     #[error("the storage of rows failed; check its disk or database")]
     Unavailable(#[source] crate::Cause),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_ends_at_the_nearer_of_its_two_bounds() {
+        let end = |prefix: &str, before: Option<&str>| {
+            let range = IndexRange::new(&TenantId::local(), Index::State, 1);
+            IndexRange { prefix: prefix.to_owned(), before: before.map(str::to_owned), ..range }.end()
+        };
+        assert_eq!(end("", None), None);
+        assert_eq!(end("a", None).as_deref(), Some("b"));
+        assert_eq!(end("", Some("x")).as_deref(), Some("x"));
+        assert_eq!(end("a", Some("x")).as_deref(), Some("b"));
+        assert_eq!(end("a", Some("a5")).as_deref(), Some("a5"));
+    }
 }

@@ -8,8 +8,7 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 use base::{Auth, Response, TenantId};
-use ports::index::{IndexEntry, IndexRange, MaintenanceRange};
-use ports::store::{Batch, Key, Range, Row, Table};
+use ports::store::{Batch, IndexEntry, IndexRange, Key, MaintenanceRange, Range, Row, Table};
 use ports::{Store, Upstream, store, upstream};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;

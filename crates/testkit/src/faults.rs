@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use base::{Digest, TenantId};
-use ports::index::{IndexEntry, IndexRange, MaintenanceRange};
-use ports::store::{Batch, Key, Range, Row};
+use ports::store::{Batch, IndexEntry, IndexRange, Key, MaintenanceRange, Range, Row};
 use ports::{Blobs, Cause, Store, blobs, store};
 
 use crate::lock;

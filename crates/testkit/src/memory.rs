@@ -9,9 +9,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use base::{Digest, Secret, TenantId, Timestamp};
-use ports::index::{Index, IndexEntry, IndexKey, IndexPosition, IndexRange, MaintenanceRange, Order};
+use ports::index::{Index, IndexKey, Order};
 use ports::receipts::{EffectId, EffectIntent, Receipt};
-use ports::store::{Batch, Expect, Key, Range, Row, Table, Write};
+use ports::store::{
+    Batch, Expect, IndexEntry, IndexPosition, IndexRange, Key, MaintenanceRange, Range, Row, Table, Write,
+};
 use ports::{blobs, receipts, secrets, store};
 
 use crate::lock;

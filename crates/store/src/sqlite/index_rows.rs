@@ -11,13 +11,13 @@
 use std::collections::BTreeSet;
 
 use base::TenantId;
-use ports::index::{Index, IndexEntry, IndexKey, IndexPosition, IndexRange, MaintenanceRange, Order};
-use ports::store::{Key, Table};
+use ports::index::{Index, IndexKey, Order};
+use ports::store::{IndexEntry, IndexPosition, IndexRange, Key, MaintenanceRange, Table};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::error::SqliteError;
-use super::rows::StoredRow;
+use super::stored_row::StoredRow;
 
 const SELECT_KEYS: &str = "SELECT keys FROM row WHERE rowid = ?1";
 /// An entry that is there already is not an error: it was left by damage, and is right again.

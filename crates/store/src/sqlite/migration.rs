@@ -19,7 +19,7 @@ use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use super::Options;
-use super::connection::{APPLICATION_ID, configure, wait_while_busy};
+use super::modes::{APPLICATION_ID, configure, wait_while_busy};
 use super::{error::is_busy, holders};
 use crate::{OpenError, folder};
 
@@ -45,7 +45,7 @@ const STEPS: [Step; 4] = [
             ) STRICT, WITHOUT ROWID;
         ",
     },
-    // `sum` is the checksum of the row (`rows.rs`). A row that is older than this step has no checksum until it is
+    // `sum` is the checksum of the row (`stored_row.rs`). A row that is older than this step has no checksum until it is
     // written again.
     Step { name: "checksums of rows", sql: "ALTER TABLE row ADD COLUMN sum INTEGER" },
     // A table with rowid stores keys apart from values. A table without rowid stores values in the tree that SQLite
@@ -274,11 +274,12 @@ fn copy_database(
     let unfinished = unfinished_copy_path(&target);
     let io_error = |error| OpenError::from_io(&unfinished, error);
     let copy_error = |error| OpenError::from_sqlite(&unfinished, error);
-    // What an interrupted copy left is removed. SQLite would add the pages to it.
+    // The rest of an interrupted copy is removed. SQLite would add the pages to it.
     match std::fs::remove_file(&unfinished) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(io_error(error)),
         _ => {}
     }
+    create_private(&unfinished).map_err(io_error)?;
     let copied = write_copy(&unfinished, source, report).map_err(copy_error);
     // A copy that failed, such as on a full disk, must not take more space.
     copied.inspect_err(|_| drop(std::fs::remove_file(&unfinished)))?;
@@ -290,7 +291,16 @@ fn copy_database(
     folder::sync(parent).map_err(|error| OpenError::from_io(parent, error))
 }
 
-/// Writes the pages of the database to a new file. They are read through SQLite, because closing a second descriptor
+/// Creates an empty file that only this user can read, whatever the mode is that new files get.
+fn create_private(path: &Path) -> std::io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path).map(drop)
+}
+
+/// Writes the pages of the database to an empty file. They are read through SQLite, because closing a second descriptor
 /// of the database file would release the locks of this process.
 fn write_copy(path: &Path, source: &Connection, report: &impl Fn(MigrationEvent)) -> rusqlite::Result<()> {
     let mut target = Connection::open(path)?;

@@ -7,8 +7,10 @@ mod error;
 mod holders;
 mod index_rows;
 mod migration;
+mod modes;
 mod readers;
 mod rows;
+mod stored_row;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -18,8 +20,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use base::TenantId;
-use ports::index::{IndexEntry, IndexRange, MaintenanceRange};
-use ports::store::{Batch, Error, Key, Range, Row, Store, Table};
+use ports::store::{Batch, Error, IndexEntry, IndexRange, Key, MaintenanceRange, Range, Row, Store, Table};
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 

@@ -18,8 +18,9 @@ use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
 use super::Options;
-use super::connection::{IfMissing, OpenedDatabase, open_writer, wait_while_busy};
+use super::connection::{IfMissing, OpenedDatabase, open_writer};
 use super::error::{SqliteError, leaves_connection_usable};
+use super::modes::wait_while_busy;
 use super::rows;
 use crate::OpenError;
 
@@ -46,7 +47,7 @@ pub struct Writer {
     has_written: bool,
 }
 
-/// What a writer tells when it has ended.
+/// The report of a writer that has ended.
 #[derive(Debug)]
 pub struct Closed {
     /// A batch with a write is durable.

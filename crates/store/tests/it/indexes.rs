@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 
 use base::TenantId;
 use ports::Store;
-use ports::index::{Index, IndexKey, IndexRange};
-use ports::store::{Batch, Error, Expect, Key, Table};
+use ports::index::{Index, IndexKey, Order};
+use ports::store::{Batch, Error, Expect, IndexEntry, IndexPosition, IndexRange, Key, MaintenanceRange, Table};
 use rusqlite::Connection;
 use store::sqlite::{FILE_NAME, SqliteStore};
+use testkit::memory::MemoryStore;
 
 fn key(id: &str) -> Key {
     Key::new(&TenantId::local(), Table::Run, id)
@@ -123,4 +124,93 @@ async fn an_entry_of_an_unknown_index_is_removed_with_its_row() {
     store.commit(put("b", "4")).await.unwrap();
     let count = "SELECT count(*) FROM row_index WHERE idx = 'by_colour'";
     assert_eq!(connection.query_row(count, [], |row| row.get::<_, i64>(0)).unwrap(), 0);
+}
+
+/// A deterministic sequence of numbers.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % bound
+    }
+
+    fn pick<T: Copy>(&mut self, of: &[T]) -> T {
+        of[self.below(of.len())]
+    }
+}
+
+const SORTS: [&str; 8] = ["", "a", "a/1", "a/2", "b", "a\u{10ffff}", "\u{10ffff}", "é"];
+const TABLES: [Table; 3] = [Table::Run, Table::Artifact, Table::Intent];
+
+fn random_key(numbers: &mut Numbers) -> Key {
+    let tenant = TenantId::parse(numbers.pick(&["acme", "b", "local"])).unwrap();
+    Key::new(&tenant, numbers.pick(&TABLES), numbers.pick(&["1", "2", "10", ""]))
+}
+
+fn random_batch(numbers: &mut Numbers) -> Batch {
+    (0..1 + numbers.below(4)).fold(Batch::default(), |batch, _| {
+        let key = random_key(numbers);
+        let expect = numbers.pick(&[Expect::Any, Expect::Any, Expect::Any, Expect::Absent, Expect::Version(1)]);
+        let value = vec![b'x'; numbers.pick(&[0, 3, 9_000])];
+        let keys = (0..numbers.below(4))
+            .map(|_| IndexKey::new(numbers.pick(&[Index::State, Index::LeaseEnd]), numbers.pick(&SORTS)))
+            .collect();
+        match numbers.below(8) {
+            0 => batch.delete(key, expect),
+            1 => batch.check(key, expect),
+            2 => batch.put(key, value, expect),
+            _ => batch.put_indexed(key, value, expect, keys),
+        }
+    })
+}
+
+async fn scans(store: &dyn Store, numbers: &mut Numbers) -> (Vec<IndexEntry>, Vec<IndexEntry>) {
+    let position = |numbers: &mut Numbers| {
+        let sort = numbers.pick(&SORTS).to_owned();
+        (numbers.below(2) == 0).then(|| IndexPosition { sort, key: random_key(numbers) })
+    };
+    let index = numbers.pick(&[Index::State, Index::LeaseEnd]);
+    let before = numbers.pick(&[None, None, Some("a/2"), Some("é"), Some("")]).map(str::to_owned);
+    let limit = numbers.pick(&[0, 1, 2, 100]);
+    let own = IndexRange {
+        tenant: random_key(numbers).tenant,
+        index,
+        prefix: numbers.pick(&["", "", "a", "a/", "\u{10ffff}"]).to_owned(),
+        before: before.clone(),
+        after: position(numbers),
+        order: numbers.pick(&[Order::Ascending, Order::Descending]),
+        limit,
+    };
+    let all = MaintenanceRange { index, before, after: position(numbers), limit };
+    (store.scan_index(&own).await.unwrap(), store.scan_index_of_all_tenants(&all).await.unwrap())
+}
+
+#[tokio::test]
+async fn sqlite_and_memory_agree_on_random_batches_and_scans() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut found = 0;
+    for seed in 0..6u64 {
+        let (memory, sqlite) =
+            (MemoryStore::new(), SqliteStore::open(&dir.path().join(seed.to_string()).join(FILE_NAME)).unwrap());
+        let mut numbers = Numbers(seed * 7_919);
+        for step in 0..150 {
+            let batch = random_batch(&mut numbers);
+            let outcomes = (memory.commit(batch.clone()).await, sqlite.commit(batch).await);
+            match outcomes {
+                (Ok(()), Ok(())) => {}
+                (Err(Error::Conflict(one)), Err(Error::Conflict(other))) => assert_eq!(one, other, "{seed}/{step}"),
+                outcomes => panic!("{seed}/{step}: {outcomes:?}"),
+            }
+            for _ in 0..4 {
+                let start = numbers.0;
+                let in_memory = scans(&memory, &mut Numbers(start)).await;
+                let in_sqlite = scans(&sqlite, &mut Numbers(start)).await;
+                numbers.below(1);
+                assert_eq!(in_memory, in_sqlite, "{seed}/{step}");
+                found += in_memory.0.len();
+            }
+        }
+    }
+    assert!(found > 1_000, "only {found} entries were compared");
 }

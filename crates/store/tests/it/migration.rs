@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use base::TenantId;
 use ports::Store;
-use ports::index::{Index, IndexKey, IndexRange};
-use ports::store::{Batch, Expect, Key, Range, Row, Table};
+use ports::index::{Index, IndexKey};
+use ports::store::{Batch, Expect, IndexRange, Key, Range, Row, Table};
 use rusqlite::Connection;
 use store::OpenError;
 use store::sqlite::{FILE_NAME, MigrationEvent, Options, SqliteStore};
@@ -140,6 +140,18 @@ async fn the_copy_is_a_database_of_its_own() {
     fs::rename(copy_of(&path, OLD), &path).unwrap();
     assert_eq!(version_of(&path), OLD);
     check_rows(&SqliteStore::open(&path).unwrap()).await;
+}
+
+#[cfg(unix)]
+#[test]
+fn the_copy_has_the_permissions_of_the_database() {
+    use std::os::unix::fs::PermissionsExt;
+    for mode in [0o600, 0o640] {
+        let (_dir, path) = old_database();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        drop(SqliteStore::open(&path).unwrap());
+        assert_eq!(fs::metadata(copy_of(&path, OLD)).unwrap().permissions().mode() & 0o777, mode);
+    }
 }
 
 #[test]

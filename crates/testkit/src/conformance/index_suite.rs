@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use base::TenantId;
 use ports::Store;
-use ports::index::{Index, IndexEntry, IndexKey, IndexPosition, IndexRange, MaintenanceRange, Order};
-use ports::store::{Batch, Error, Expect, Key, Table};
+use ports::index::{Index, IndexKey, Order};
+use ports::store::{Batch, Error, Expect, IndexEntry, IndexPosition, IndexRange, Key, MaintenanceRange, Table};
 
 /// Runs every check, and panics at the first check that fails. Each call of `make` must return a new, empty store.
 pub async fn indexes<S: Store + ?Sized + 'static>(make: impl AsyncFn() -> Arc<S>) {
