@@ -9,8 +9,10 @@
 //! - Implementations are in the adapters (`store`, `upstream`, `js`, `cli`'s clock and secrets) and in `testkit`;
 //!   receipts are stored by `session`, in `Store`.
 
+pub mod blob_rows;
 pub mod blobs;
 mod environment;
+pub mod index;
 pub mod receipts;
 pub mod scripts;
 pub mod secrets;

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 use base::{Auth, Response, TenantId};
-use ports::store::{Batch, Key, Range, Row, Table};
+use ports::store::{Batch, IndexEntry, IndexRange, Key, MaintenanceRange, Range, Row, Table};
 use ports::{Store, Upstream, store, upstream};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -119,6 +119,14 @@ impl Store for MeteredStore {
 
     async fn scan_with(&self, range: &Range, other: Table) -> Result<Vec<(String, Option<Row>)>, store::Error> {
         self.inner.scan_with(range, other).await
+    }
+
+    async fn scan_index(&self, range: &IndexRange) -> Result<Vec<IndexEntry>, store::Error> {
+        self.inner.scan_index(range).await
+    }
+
+    async fn scan_index_of_all_tenants(&self, range: &MaintenanceRange) -> Result<Vec<IndexEntry>, store::Error> {
+        self.inner.scan_index_of_all_tenants(range).await
     }
 
     async fn commit(&self, batch: Batch) -> Result<(), store::Error> {

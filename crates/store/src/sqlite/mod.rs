@@ -4,25 +4,31 @@
 
 mod connection;
 mod error;
+mod holders;
+mod index_rows;
+mod migration;
+mod modes;
 mod readers;
 mod rows;
+mod stored_row;
 mod writer;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use base::TenantId;
-use ports::store::{Batch, Error, Key, Range, Row, Store, Table};
+use ports::store::{Batch, Error, IndexEntry, IndexRange, Key, MaintenanceRange, Range, Row, Store, Table};
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::OpenError;
 use error::SqliteError;
+pub use migration::MigrationEvent;
 use readers::Readers;
-use writer::{CommitRequest, Writer};
+use writer::{Closed, CommitRequest, Writer};
 
 /// The name of the database file in a data folder.
 pub const FILE_NAME: &str = "tokamak.db";
@@ -44,11 +50,21 @@ pub struct Options {
     /// The largest size of the database file, in pages of 4 KiB. A commit that needs more pages returns `Full`. `None`
     /// means no limit.
     pub max_pages: Option<u32>,
+    /// The time that a process waits while another one migrates the database.
+    pub migration_timeout: Duration,
+    /// This function is called for each event of a migration, which is also logged.
+    pub on_migration: fn(&MigrationEvent),
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { busy_timeout: Duration::from_secs(5), readers: 4, max_pages: None }
+        Self {
+            busy_timeout: Duration::from_secs(5),
+            readers: 4,
+            max_pages: None,
+            migration_timeout: Duration::from_secs(600),
+            on_migration: |_| {},
+        }
     }
 }
 
@@ -58,8 +74,9 @@ pub struct SqliteStore {
     /// Sends batches to the writer thread. It is `None` only during `drop`: closing the channel ends the thread.
     requests: Option<mpsc::Sender<CommitRequest>>,
     /// The writer thread. It is `None` only during `drop`, which joins it.
-    writer: Option<JoinHandle<()>>,
+    writer: Option<JoinHandle<Closed>>,
     readers: Arc<Readers>,
+    path: PathBuf,
 }
 
 impl SqliteStore {
@@ -80,7 +97,7 @@ impl SqliteStore {
             .spawn(move || writer.run(waiting_requests))
             .map_err(|error| OpenError::Failed { path: path.to_owned(), source: Box::new(error) })?;
         let readers = Arc::new(Readers::new(path, options));
-        Ok(Self { requests: Some(requests), writer: Some(thread), readers })
+        Ok(Self { requests: Some(requests), writer: Some(thread), readers, path: path.clone() })
     }
 }
 
@@ -124,6 +141,24 @@ impl Store for SqliteStore {
         self.readers.read(move |connection| scan(connection, &range)).await
     }
 
+    async fn scan_index(&self, range: &IndexRange) -> Result<Vec<IndexEntry>, Error> {
+        let range = range.clone();
+        let scan = move |connection: &Connection| {
+            let what = || format!("the index {} in {FILE_NAME}", range.index.name());
+            index_rows::scan(connection, &range).map_err(|error| error.while_reading(what))
+        };
+        self.readers.read(scan).await
+    }
+
+    async fn scan_index_of_all_tenants(&self, range: &MaintenanceRange) -> Result<Vec<IndexEntry>, Error> {
+        let range = range.clone();
+        let scan = move |connection: &Connection| {
+            let what = || format!("the index {} in {FILE_NAME}", range.index.name());
+            index_rows::scan_all_tenants(connection, &range).map_err(|error| error.while_reading(what))
+        };
+        self.readers.read(scan).await
+    }
+
     /// Sends the batch to the writer thread and waits for the result. If the caller stops waiting, the whole batch may
     /// still be committed.
     async fn commit(&self, batch: Batch) -> Result<(), Error> {
@@ -155,10 +190,11 @@ impl Drop for SqliteStore {
         // WAL into the database when the last connection closes, and a read-only connection cannot do this.
         self.readers.close();
         self.requests = None;
-        if let Some(writer) = self.writer.take()
-            && writer.join().is_err()
-        {
-            tracing::error!("the SQLite writer thread panicked before the store was closed");
+        match self.writer.take().map(JoinHandle::join) {
+            // This version has written rows and has ended cleanly, so nobody goes back to the copy of the older format.
+            Some(Ok(Closed { has_written: true })) => migration::remove_leftovers(&self.path),
+            Some(Err(_)) => tracing::error!("the SQLite writer thread panicked before the store was closed"),
+            Some(Ok(_)) | None => {}
         }
     }
 }

@@ -18,8 +18,9 @@ use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
 use super::Options;
-use super::connection::{IfMissing, OpenedDatabase, open_writer, wait_while_busy};
+use super::connection::{IfMissing, OpenedDatabase, open_writer};
 use super::error::{SqliteError, leaves_connection_usable};
+use super::modes::wait_while_busy;
 use super::rows;
 use crate::OpenError;
 
@@ -43,6 +44,14 @@ pub struct Writer {
     /// The only connection that writes. It is `None` after a failure that may have broken the connection; the next
     /// group then opens another one.
     opened: Option<OpenedDatabase>,
+    has_written: bool,
+}
+
+/// The report of a writer that has ended.
+#[derive(Debug)]
+pub struct Closed {
+    /// A batch with a write is durable.
+    pub has_written: bool,
 }
 
 /// The result of one batch of a committed group. The error is the key of the write whose expectation was not met.
@@ -69,15 +78,16 @@ impl Writer {
     /// Opens the database for writing. It is created if it does not exist.
     pub fn open(path: &Path, options: &Options) -> Result<Self, OpenError> {
         let opened = open_writer(path, options, IfMissing::Create)?;
-        Ok(Self { path: path.to_owned(), options: options.clone(), opened: Some(opened) })
+        Ok(Self { path: path.to_owned(), options: options.clone(), opened: Some(opened), has_written: false })
     }
 
     /// Commits requests until the last sender is dropped and every request is answered.
-    pub fn run(mut self, mut requests: mpsc::Receiver<CommitRequest>) {
+    pub fn run(mut self, mut requests: mpsc::Receiver<CommitRequest>) -> Closed {
         while let Some(first) = requests.blocking_recv() {
             let group = collect_group(first, &mut requests);
             self.commit_group(group);
         }
+        Closed { has_written: self.has_written }
     }
 
     fn commit_group(&mut self, group: Vec<CommitRequest>) {
@@ -85,6 +95,7 @@ impl Writer {
         match self.try_commit(&batches) {
             Ok(outcomes) => {
                 for (request, outcome) in group.into_iter().zip(outcomes) {
+                    self.has_written |= outcome.is_ok() && !request.batch.writes.is_empty();
                     send_answer(request, outcome.map_err(Error::Conflict));
                 }
             }
@@ -158,7 +169,7 @@ fn collect_group(first: CommitRequest, requests: &mut mpsc::Receiver<CommitReque
 
 fn value_bytes_of(batch: &Batch) -> usize {
     let value_bytes = |write: &Write| match write {
-        Write::Put { value, .. } => value.len(),
+        Write::Put { value, .. } | Write::PutIndexed { value, .. } => value.len(),
         Write::Delete { .. } | Write::Check { .. } => 0,
     };
     batch.writes.iter().map(value_bytes).sum()

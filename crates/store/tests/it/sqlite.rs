@@ -39,11 +39,13 @@ fn folder() -> (tempfile::TempDir, PathBuf) {
 async fn sqlite_conforms() {
     let dir = tempfile::tempdir().unwrap();
     let next_folder = AtomicUsize::new(0);
-    testkit::conformance::store(async || {
+    let make = async || {
         let number = next_folder.fetch_add(1, Ordering::Relaxed);
         Arc::new(SqliteStore::open(&dir.path().join(number.to_string()).join(FILE_NAME)).unwrap())
-    })
-    .await;
+    };
+    testkit::conformance::store(make).await;
+    testkit::conformance::indexes(make).await;
+    testkit::conformance::blob_rows(make).await;
 }
 
 #[tokio::test]
@@ -270,7 +272,7 @@ fn newer_and_foreign_databases_are_refused_and_left_alone() {
     Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
     let before = fs::read(&path).unwrap();
     let error = SqliteStore::open(&path).unwrap_err();
-    assert!(matches!(error, OpenError::Newer { found: 99, known: 3, .. }), "{error:?}");
+    assert!(matches!(error, OpenError::Newer { found: 99, known: 4, .. }), "{error:?}");
     assert!(error.to_string().contains("newer version"), "{error}");
     assert_eq!(fs::read(&path).unwrap(), before);
 
@@ -304,6 +306,7 @@ fn a_new_database_is_in_wal_mode_and_has_the_newest_schema() {
     let connection = Connection::open(&path).unwrap();
     let text = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, String>(0)).unwrap();
     assert_eq!(text("PRAGMA journal_mode"), "wal");
-    assert_eq!(text("SELECT user_version || '' FROM pragma_user_version"), "3");
-    assert_eq!(text("SELECT group_concat(name) FROM pragma_table_info('row')"), "tenant,tbl,id,version,value,sum");
+    assert_eq!(text("SELECT user_version || '' FROM pragma_user_version"), "4");
+    assert_eq!(text("SELECT group_concat(name) FROM pragma_table_info('row')"), "tenant,tbl,id,version,value,sum,keys");
+    assert_eq!(text("SELECT group_concat(name) FROM pragma_table_info('row_index')"), "idx,tenant,sort,tbl,id");
 }
