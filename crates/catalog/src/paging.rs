@@ -309,7 +309,8 @@ mod tests {
         let response = Response { status: 200, headers, body: Vec::new() };
         let origin = Origin::parse("https://api.example.com").unwrap();
         let page = Page { response: &response, body: &body, rows: 2, last: None };
-        let address = || PageAddress { origin: &origin, path: "/v1/list".into(), query: vec![("q".into(), "a b".into())] };
+        let address =
+            || PageAddress { origin: &origin, path: "/v1/list".into(), query: vec![("q".into(), "a b".into())] };
         paging.next_page(address, &PageRequest { at, size: 2 }, &page, 2)
     }
 

@@ -10,6 +10,7 @@
 //!   receipts are stored by `session`, in `Store`.
 
 pub mod blobs;
+pub mod codes;
 mod environment;
 pub mod receipts;
 pub mod scripts;

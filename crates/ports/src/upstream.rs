@@ -4,7 +4,7 @@
 
 use async_trait::async_trait;
 pub use base::Pace;
-use base::{Auth, Request, Response, TenantId};
+use base::{Auth, Origin, Request, Response, TenantId};
 
 /// Sends the requests that catalogs describe.
 #[async_trait]
@@ -13,8 +13,9 @@ pub trait Upstream: Send + Sync {
     /// status is a `Response`; an error means that no response arrived.
     async fn send(&self, call: Call) -> Result<Response, Error>;
 
-    /// Returns the names of the secrets that requests with this authentication need and that are not set.
-    async fn missing_secrets(&self, _tenant: &TenantId, _auth: &Auth) -> Vec<String> {
+    /// Returns the names of the secrets that requests with this authentication to `_origin` need, and that are not set or
+    /// not bound to this origin.
+    async fn missing_secrets(&self, _tenant: &TenantId, _origin: &Origin, _auth: &Auth) -> Vec<String> {
         Vec::new()
     }
 }
@@ -79,6 +80,13 @@ pub enum Error {
     },
     #[error("{label}: its host leads to a private address, which its catalog does not name")]
     PrivateAddress { label: String },
+    /// The request would reach this server itself, or another process on the same data folder, where code could approve
+    /// its own calls.
+    #[error(
+        "{label}: the request would reach this server itself ({}); code and catalogs cannot call the server that runs them",
+        crate::codes::OWN_SERVER
+    )]
+    OwnServer { label: String },
     #[error("{label}: {source}")]
     Token {
         label: String,

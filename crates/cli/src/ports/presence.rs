@@ -2,6 +2,8 @@
 //! Invariant: a dead process is not reported as alive, because the kernel releases the lock when the process ends, even after a crash.
 
 use std::fs::{File, OpenOptions, TryLockError};
+use std::io::Write;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -22,14 +24,18 @@ pub struct FilePresence {
 
 impl FilePresence {
     /// Registers this process in the subfolder `processes` of `data`, and removes the files of dead processes.
-    pub fn join(data: &Path) -> std::io::Result<Self> {
-        let folder = data.join("processes");
+    ///
+    /// `listeners` are the addresses on which this process listens. Other processes read them from its file.
+    pub fn join(data: &Path, listeners: &[SocketAddr]) -> std::io::Result<Self> {
+        let folder = data.join(PROCESSES_FOLDER);
         std::fs::create_dir_all(&folder)?;
         let me = InstanceId::from_random(SystemEntropy.bytes());
         // The file is renamed to the id only after it is locked. Another process would take a file that has an id and no lock for the
         // file of a dead process, and remove it.
         let unnamed = folder.join(format!("{STARTING}{me}"));
-        let lock = OpenOptions::new().create_new(true).write(true).open(&unnamed)?;
+        let mut lock = OpenOptions::new().create_new(true).write(true).open(&unnamed)?;
+        let addresses: String = listeners.iter().map(|address| format!("{address}\n")).collect();
+        lock.write_all(addresses.as_bytes())?;
         lock.try_lock().map_err(|error| match error {
             TryLockError::Error(error) => error,
             TryLockError::WouldBlock => std::io::ErrorKind::WouldBlock.into(),
@@ -40,8 +46,10 @@ impl FilePresence {
     }
 }
 
+/// The folder in the data folder with the file of each process.
+pub(super) const PROCESSES_FOLDER: &str = "processes";
 /// The prefix of the file of a process that starts and has not locked its file yet.
-const STARTING: &str = "new-";
+pub(super) const STARTING: &str = "new-";
 /// A file with the prefix `STARTING` that is older than this belongs to a process that died during its start.
 const LONGEST_START: Duration = Duration::from_secs(60);
 
@@ -96,8 +104,8 @@ mod tests {
     #[test]
     fn a_process_is_alive_until_it_ends() {
         let data = tempfile::tempdir().unwrap();
-        let one = FilePresence::join(data.path()).unwrap();
-        let two = FilePresence::join(data.path()).unwrap();
+        let one = FilePresence::join(data.path(), &[]).unwrap();
+        let two = FilePresence::join(data.path(), &[]).unwrap();
         assert!(
             one.is_alive(two.this_process()) && two.is_alive(one.this_process()) && one.is_alive(one.this_process())
         );
@@ -114,7 +122,7 @@ mod tests {
         for n in 0..3 {
             std::fs::write(folder.join(InstanceId::from_random([n; 16]).to_string()), b"").unwrap();
         }
-        let three = FilePresence::join(data.path()).unwrap();
+        let three = FilePresence::join(data.path(), &[]).unwrap();
         assert!(three.is_alive(one.this_process()));
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2);
     }

@@ -71,6 +71,7 @@ fn may_have_arrived(error: &Error) -> bool {
         | Error::ForeignOrigin { .. }
         | Error::Invalid { .. }
         | Error::PrivateAddress { .. }
+        | Error::OwnServer { .. }
         | Error::Token { .. }
         | Error::Secret { .. } => false,
     }
@@ -84,7 +85,10 @@ fn reason(error: &Error) -> &'static str {
         Error::Lost { .. } => "the connection was lost",
         Error::Redirect { .. } => "a redirect",
         Error::Connect { .. } => "could not connect",
-        Error::ForeignOrigin { .. } | Error::Invalid { .. } | Error::PrivateAddress { .. } => "refused before it left",
+        Error::ForeignOrigin { .. }
+        | Error::Invalid { .. }
+        | Error::PrivateAddress { .. }
+        | Error::OwnServer { .. } => "refused before it left",
         Error::Token { .. } | Error::Secret { .. } => "no credential",
     }
 }
