@@ -74,15 +74,11 @@ mod tests {
 
     #[test]
     fn each_secret_of_a_shipped_catalog_is_bound_to_its_origin() {
-        let mut needed = Vec::new();
-        for catalog in all_catalogs(true).unwrap() {
-            for auth in &catalog.auth {
-                let origins = [&catalog.origin, auth.secret_origin(&catalog.origin)];
-                for (name, origin) in auth.secret_names().into_iter().flat_map(|name| origins.map(|o| (name, o))) {
-                    needed.push((name.to_owned(), origin.to_string()));
-                }
-            }
-        }
+        let catalogs = all_catalogs(true).unwrap();
+        let uses = catalogs
+            .iter()
+            .flat_map(|catalog| catalog.auth.iter().flat_map(|auth| crate::wiring::secret_uses(auth, &catalog.origin)));
+        let mut needed: Vec<_> = uses.map(|(name, origin)| (name.to_owned(), origin.to_string())).collect();
         needed.sort();
         needed.dedup();
         let bound = SECRET_ORIGINS.iter().map(|(name, origin)| ((*name).to_owned(), (*origin).to_owned()));

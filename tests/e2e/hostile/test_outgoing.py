@@ -6,6 +6,7 @@ Invariant: nothing but loopback is reached.
 import base64
 import json
 import os
+import re
 import socket
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -118,7 +119,7 @@ def server(catalogs, environment):
 def read(server, catalog, program="Item[id]"):
     agent = ModernConnection(server.port)
     opened, _ = agent.tool("plasm_context", intent=f"read {catalog}", seeds=[{"api": catalog, "entity": "Item"}])
-    ref = next(word for word in str(opened).replace('"', " ").replace("`", " ").replace(",", " ").split() if word.startswith("s") and word[1:].isdigit())
+    ref = re.search(r"\bs\d+\b", str(opened)).group()
     return str(agent.tool("plasm_run", logical_session_ref=ref, program=program)[0])
 
 

@@ -77,7 +77,7 @@ impl Redactor {
     /// Searches one view of a body and all views that are decoded from it.
     fn search(&self, view: View<'_>, budget: Budget, found: &mut Vec<Occurrence>) {
         self.needles.find(view.text, |start, end| found.push(view.raw_range(start, end)));
-        for (decode, rest) in budget.next() {
+        for (decode, rest) in budget.steps() {
             let Some((text, escapes)) = decode(view.text) else { continue };
             let layers: Vec<&Escapes> = view.layers.iter().copied().chain([&escapes]).collect();
             self.search(View { text: &text, layers: &layers }, rest, found);
@@ -106,7 +106,7 @@ impl Budget {
     const END: Self = Self { json: false, any: 0 };
 
     /// Returns each decoding that may follow, with the budget after it.
-    fn next(self) -> Vec<(Decode, Self)> {
+    fn steps(self) -> Vec<(Decode, Self)> {
         let mut steps: Vec<(Decode, Self)> = Vec::new();
         if self.json {
             steps.push((escapes::json, Self { json: false, ..self }));
