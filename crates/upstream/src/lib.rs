@@ -26,6 +26,7 @@ mod failure;
 mod net;
 mod options;
 mod outgoing;
+mod own_servers;
 mod pace;
 mod payload;
 mod redact;
@@ -34,6 +35,7 @@ mod send;
 mod transport;
 
 pub use collector::{Collector, CollectorError};
-pub use net::{NameLookup, OwnServers, RefusedServers};
+pub use net::NameLookup;
 pub use options::{BuildError, Options};
+pub use own_servers::{OwnServers, RefusedServers};
 pub use send::HttpUpstream;

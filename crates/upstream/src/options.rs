@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use base::{Limits, Origin};
 
-use crate::net::RefusedServers;
+use crate::own_servers::RefusedServers;
 
 /// The options of an [`HttpUpstream`](crate::HttpUpstream).
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -148,7 +148,7 @@ def test_a_bound_secret_is_sent_at_once_and_pages_are_followed_relative_to_their
     assert "GITHUB_TOKEN" in read(server, "hub"), "another name is still not bound"
 
 
-# --- what comes back
+# --- answers that echo a credential
 
 
 @pytest.fixture(scope="module")

@@ -53,7 +53,7 @@ fn refused(data: &Path, key: Option<&str>, arguments: &[&str], input: &[u8]) -> 
 fn secrets_are_set_listed_and_removed() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path();
-    assert_eq!(succeed(data, &["--json", "secret", "list"], ""), "{\n  \"bindings\": {},\n  \"secrets\": []\n}\n");
+    assert_eq!(succeed(data, &["--json", "secret", "list"], ""), "{\n  \"secrets\": [],\n  \"bindings\": {}\n}\n");
     assert_eq!(succeed(data, &["secret", "set", "B"], "hunter2\n"), "B is set\n");
     assert_eq!(succeed(data, &["secret", "set", "A"], "hunter2"), "A is set\n");
     let replaced: Value = serde_json::from_str(&succeed(data, &["--json", "secret", "set", "A"], "another")).unwrap();

@@ -16,11 +16,11 @@ use base::Origin;
 use reqwest::Client;
 use url::{Host, Url};
 
-pub use own::{OwnServers, RefusedServers};
 pub use resolve::NameLookup;
 pub(crate) use resolve::{OwnServerError, PrivateAddressError, SystemLookup};
 
 use crate::options::{BuildError, Options};
+use crate::own_servers::RefusedServers;
 use reach::Reach;
 use resolve::{AddressRule, Resolver};
 

@@ -10,8 +10,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-use super::own::{RefusedServers, reaches_listener};
+use super::own::reaches_listener;
 use super::reach::Reach;
+use crate::own_servers::RefusedServers;
 
 /// A source of the addresses of host names.
 #[async_trait]

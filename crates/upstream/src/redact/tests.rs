@@ -50,7 +50,7 @@ fn each_form_of_one_secret_is_replaced() {
         ("<p>&#0000115;3cr3t&#47/&#233+key".trim_end_matches("key"), "<p>&#0000115;3cr3t&#47/&#233+"),
         ("hex: 7333637233742fc3a92b6b6579.", "hex: [secret]."),
         ("hex: 7333637233742FC3A92B6B6579.", "hex: [secret]."),
-        // JSON in JSON, a URL in JSON, HTML in JSON, and a URL in HTML in JSON.
+        // These forms are JSON in JSON, a URL in JSON, HTML in JSON, and a URL in HTML in JSON.
         (r#"{"j": "{\"k\": \"\\u00733cr3t/\\u00e9+key\"}"}"#, r#"{"j": "{\"k\": \"[secret]\"}"}"#),
         (r#"{"u": "\/?k=%733cr3t\u00252F%C3%A9%2Bkey"}"#, r#"{"u": "\/?k=[secret]"}"#),
         (r#"{"h": "<b title=\"&#115;3cr3t/\u00e9+key\">"}"#, r#"{"h": "<b title=\"[secret]\">"}"#),
