@@ -229,6 +229,9 @@ async fn answers_that_are_not_from_s3_are_errors() {
     assert!(blobs.put(b"x").await.is_err(), "the page of a proxy confirms no upload");
 }
 
+/// A function from the number of a request to the text of its answer.
+type Script = fn(usize) -> String;
+
 /// Returns a page of a list with these keys, which continues with the token.
 fn list_page(keys: &[String], token: &str) -> String {
     let object = |key: &String| {
@@ -246,7 +249,7 @@ fn list_page(keys: &[String], token: &str) -> String {
 async fn a_list_that_never_ends_is_an_error_after_a_bounded_number_of_requests() {
     let storage = Storage::start().await;
     let blobs = storage.blobs("s3://heaps/a");
-    let scripts: [(fn(usize) -> String, usize); 3] = [
+    let scripts: [(Script, usize); 3] = [
         // Empty pages with ever new tokens, pages with one token, and pages of objects that are no blobs.
         (|number| list_page(&[], &format!("t{number}")), 100),
         (|_| list_page(&["a/note".to_owned()], "same"), 2),
