@@ -35,7 +35,7 @@ seeds() {
 }
 
 targets=("$@")
-[ ${#targets[@]} -gt 0 ] || targets=(lexer parser checker catalog heap_image)
+[ ${#targets[@]} -gt 0 ] || targets=(lexer parser checker catalog heap_image links redaction)
 seconds="${FUZZ_SECONDS:-60}"
 failed=0
 for target in "${targets[@]}"; do
@@ -44,6 +44,7 @@ for target in "${targets[@]}"; do
     catalog) mkdir -p "$work/corpus/catalog"; cp catalogs/*.yaml tests/catalogs/*.yaml tests/catalog/every.yaml tests/lang/*.yaml tests/lang/catalogs/*.yaml "$work/corpus/catalog/"; options+=(-max_len=65536) ;;
     # The target makes valid objects itself, so it needs no seeds.
     heap_image) mkdir -p "$work/corpus/heap_image"; options+=(-max_len=4096) ;;
+    links | redaction) mkdir -p "$work/corpus/$target"; options+=(-max_len=4096 -dict="$PWD/fuzz/escapes.dict") ;;
     *) seeds "$target" tests/lang/*/*.case tests/run/*.case; options+=(-max_len=8192 -dict="$PWD/fuzz/program.dict") ;;
   esac
   mkdir -p "$work/findings/$target"

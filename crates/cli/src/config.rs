@@ -1,15 +1,18 @@
 //! Reads the settings once, from the configuration file, the environment and the flags.
 //! Invariant: an unknown key in the configuration file is an error with its line. A flag overrides the configuration file.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use base::{Limits, Secret};
+use ::ports::secrets::{NAME_RULE, is_name};
+use base::{Limits, Origin, Secret};
 use catalog::Catalog;
 use serde::Deserialize;
 use server::ToolSet;
 use session::{JsSettings, Retention};
+use store::secrets::Bindings;
 use teach::Teaching;
 
 use crate::args::Settings;
@@ -17,6 +20,9 @@ use crate::blobs::{BlobsConfig, BlobsSettings};
 use crate::failure::Failure;
 use crate::ports;
 use crate::tenants::{self, TenantsSettings};
+
+/// The host names that a request may always have in its header Host.
+pub const LOOPBACK_HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
 /// The settings of a process, with flags and defaults applied.
 #[derive(Debug, Clone)]
@@ -44,6 +50,10 @@ pub struct Config {
     pub secrets_dir: Option<PathBuf>,
     /// The key that opens the encrypted secrets in the data folder.
     pub secrets_key: Option<Secret>,
+    /// The origins to which each secret may be sent. `tokamak secret bind` stores more of them in the data folder.
+    pub secrets: Bindings,
+    /// The origin at which callers reach this server from outside, such as that of a proxy. Code and catalogs cannot call it.
+    pub public_url: Option<Origin>,
     /// The catalogs made from the specifications of `serve --openapi`, which are offered like shipped catalogs.
     pub imported: Vec<Arc<Catalog>>,
     pub limits: Limits,
@@ -105,6 +115,8 @@ struct ConfigFile {
     drain_seconds: Option<u64>,
     secrets_dir: Option<PathBuf>,
     secrets_key_file: Option<PathBuf>,
+    secrets: BTreeMap<String, BoundOrigins>,
+    public_url: Option<Origin>,
     limits: Limits,
     retention: Retention,
     telemetry: Telemetry,
@@ -114,6 +126,14 @@ struct ConfigFile {
     auth: Option<AuthMode>,
     auth_resolution: AuthResolution,
     tools: ToolSet,
+}
+
+/// The origins of one secret in the table `[secrets]`.
+#[derive(Debug, Deserialize)]
+#[serde(untagged, expecting = "expected an origin such as \"https://api.example.com\", or a list of origins")]
+enum BoundOrigins {
+    One(Origin),
+    Several(BTreeSet<Origin>),
 }
 
 impl Config {
@@ -131,7 +151,7 @@ impl Config {
             return Err(Failure::Score { value: file.teaching.writes });
         }
         tenants::check_tenants(&file.tenants)?;
-        let loopback = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
+        let loopback = LOOPBACK_HOSTS.map(str::to_owned);
         Ok(Self {
             data,
             database,
@@ -145,6 +165,8 @@ impl Config {
             drain_seconds: file.drain_seconds.unwrap_or(10),
             secrets_dir: file.secrets_dir,
             secrets_key: secrets_key(file.secrets_key_file.as_deref())?,
+            secrets: secret_bindings(file.secrets)?,
+            public_url: file.public_url,
             imported: Vec::new(),
             limits: file.limits,
             otlp: file.telemetry.otlp,
@@ -180,6 +202,35 @@ fn secrets_key(file: Option<&Path>) -> Result<Option<Secret>, Failure> {
         Some(value) => value.into_string().map(|text| Some(Secret::new(text))).map_err(|_| Failure::KeyNotText),
         None => file.map(ports::key_file).transpose(),
     }
+}
+
+/// Returns the bindings of the table `[secrets]`. A value that is no origin, such as a secret itself, is refused without printing it.
+fn secret_bindings(table: BTreeMap<String, BoundOrigins>) -> Result<Bindings, Failure> {
+    let mut bindings = Bindings::new();
+    for (name, origins) in table {
+        let origins = match origins {
+            BoundOrigins::One(origin) => BTreeSet::from([origin]),
+            BoundOrigins::Several(origins) => origins,
+        };
+        origins.iter().try_for_each(|origin| check_binding(&name, origin))?;
+        bindings.insert(name, origins);
+    }
+    Ok(bindings)
+}
+
+/// Refuses a binding of a name that no secret may have, or to an origin that must not receive a secret.
+pub fn check_binding(name: &str, origin: &Origin) -> Result<(), Failure> {
+    let shown_name = || base::printable(name, 80);
+    if !is_name(name) || name == ports::SECRETS_KEY {
+        return Err(Failure::Binding { name: shown_name(), problem: NAME_RULE.to_owned() });
+    }
+    if !origin.is_safe_for_secrets() {
+        let problem = format!(
+            "a secret is never sent over plain http to another machine; bind it to an https origin, not to {origin}"
+        );
+        return Err(Failure::Binding { name: shown_name(), problem });
+    }
+    Ok(())
 }
 
 /// Refuses a limit of zero, which would refuse every call, and a limit that is too large to protect the server.
@@ -300,6 +351,21 @@ mod tests {
         assert!(refusal(Limits { pages: 0, ..Limits::default() }).starts_with("`limits.pages` is 0"));
         assert!(refusal(Limits { calls_per_session: usize::MAX, ..Limits::default() }).contains("calls_per_session"));
         assert!(refusal(Limits { request_timeout_ms: 0, ..Limits::default() }).contains("request_timeout_ms"));
+    }
+
+    #[test]
+    fn a_secret_is_bound_to_one_origin_or_to_several() {
+        let read = |text: &str| toml::from_str::<ConfigFile>(text).map_err(|error| error.to_string());
+        let table =
+            "[secrets]\nONE = \"https://a.example\"\nTWO = [\"https://a.example:443\", \"http://localhost:8080\"]\n";
+        let bindings = secret_bindings(read(table).unwrap().secrets).unwrap();
+        assert_eq!(bindings["ONE"].len(), 1);
+        assert!(bindings["TWO"].contains(&Origin::parse("https://a.example").unwrap()) && bindings["TWO"].len() == 2);
+        // The value of a secret in this table is a mistake that must not be printed in full as a message of its own.
+        assert!(read("[secrets]\nONE = \"hunter2\"\n").unwrap_err().contains("expected an origin"));
+        for table in ["[secrets]\nONE = \"http://a.example\"\n", "[secrets]\n\"../x\" = \"https://a.example\"\n"] {
+            assert!(matches!(secret_bindings(read(table).unwrap().secrets), Err(Failure::Binding { .. })), "{table}");
+        }
     }
 
     #[test]

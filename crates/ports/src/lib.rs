@@ -11,6 +11,7 @@
 
 pub mod blob_rows;
 pub mod blobs;
+pub mod codes;
 mod environment;
 pub mod index;
 pub mod receipts;

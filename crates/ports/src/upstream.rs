@@ -4,7 +4,7 @@
 
 use async_trait::async_trait;
 pub use base::Pace;
-use base::{Auth, Request, Response, TenantId};
+use base::{Auth, Origin, Request, Response, TenantId};
 
 /// Sends the requests that catalogs describe.
 #[async_trait]
@@ -19,8 +19,9 @@ pub trait Upstream: Send + Sync {
     /// or a token, immediately before the first byte. Returns [`Error::Withheld`] if the check refuses.
     async fn send_checked(&self, call: Call, check: &dyn DepartureCheck) -> Result<Response, Error>;
 
-    /// Returns the names of the secrets that requests with this authentication need and that are not set.
-    async fn missing_secrets(&self, _tenant: &TenantId, _auth: &Auth) -> Vec<String> {
+    /// Returns the names of the secrets that requests with this authentication to `_origin` need, and that are not set or
+    /// not bound to this origin.
+    async fn missing_secrets(&self, _tenant: &TenantId, _origin: &Origin, _auth: &Auth) -> Vec<String> {
         Vec::new()
     }
 }
@@ -111,6 +112,13 @@ pub enum Error {
     },
     #[error("{label}: its host leads to a private address, which its catalog does not name")]
     PrivateAddress { label: String },
+    /// The request would reach this server itself, or another process on the same data folder, where code could approve
+    /// its own calls.
+    #[error(
+        "{label}: the request would reach this server itself ({}); code and catalogs cannot call the server that runs them",
+        crate::codes::OWN_SERVER
+    )]
+    OwnServer { label: String },
     #[error("{label}: {source}")]
     Token {
         label: String,
@@ -135,6 +143,7 @@ impl Error {
             | Self::ForeignOrigin { .. }
             | Self::Invalid { .. }
             | Self::PrivateAddress { .. }
+            | Self::OwnServer { .. }
             | Self::Token { .. }
             | Self::Secret { .. } => false,
         }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use async_trait::async_trait;
-use base::{Auth, Response, TenantId};
+use base::{Auth, Origin, Response, TenantId};
 use ports::store::{Batch, IndexEntry, IndexRange, Key, MaintenanceRange, Range, Row, Table};
 use ports::{Store, Upstream, store, upstream};
 use prometheus_client::metrics::counter::Counter;
@@ -176,7 +176,7 @@ impl Upstream for MeteredUpstream {
         answered
     }
 
-    async fn missing_secrets(&self, tenant: &TenantId, auth: &Auth) -> Vec<String> {
-        self.inner.missing_secrets(tenant, auth).await
+    async fn missing_secrets(&self, tenant: &TenantId, origin: &Origin, auth: &Auth) -> Vec<String> {
+        self.inner.missing_secrets(tenant, origin, auth).await
     }
 }

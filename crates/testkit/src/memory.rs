@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use base::{Digest, Secret, TenantId, Timestamp};
+use base::{Digest, Origin, Secret, TenantId, Timestamp};
 use ports::index::{Index, IndexKey, Order};
 use ports::receipts::{EffectId, EffectIntent, Opened, Receipt};
 use ports::store::{
@@ -374,11 +374,15 @@ impl MapSecrets {
 
 #[async_trait]
 impl secrets::Secrets for MapSecrets {
-    async fn get(&self, tenant: &TenantId, name: &str) -> Result<Secret, secrets::Error> {
+    async fn get(&self, tenant: &TenantId, name: &str, _: &Origin) -> Result<Secret, secrets::Error> {
         self.secrets.get(&(tenant.clone(), name.to_owned())).cloned().ok_or_else(|| secrets::Error::NotSet {
             name: name.to_owned(),
             hint: format!("add it to the test's MapSecrets for tenant `{tenant}`"),
         })
+    }
+
+    async fn check_binding(&self, _: &TenantId, _: &str, _: &Origin) -> Result<(), secrets::Error> {
+        Ok(())
     }
 }
 

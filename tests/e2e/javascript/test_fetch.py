@@ -220,6 +220,8 @@ def test_the_largest_allowed_answer_is_complete_and_wrong_utf_8_is_read_with_rep
 
 SECRET = "t0ken-that-no-code-may-see"
 RULES = """
+[secrets]
+E2E_FETCH_TOKEN = "{origin}"
 [js]
 fetch = [
   {{ origin = "{origin}", auth = {{ bearer = "E2E_FETCH_TOKEN" }}, when = {{ "X-MCP-Team" = "blue" }} }},

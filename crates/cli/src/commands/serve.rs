@@ -35,7 +35,7 @@ async fn serve_stdio(config: &Config, args: &ServeArgs, output: &Output) -> Resu
     let stop = CancellationToken::new();
     // This token is cancelled after the last call, because running calls still need the demo API and the traces during the drain.
     let ended = CancellationToken::new();
-    let WiredApp { app, catalogs } = wiring::build_app(config, &ended).await?;
+    let WiredApp { app, catalogs } = wiring::build_app(config, None, &ended).await?;
     let service = app.service().clone();
     let unreachable = check_blobs(config, &service).await?;
     stop_on_signal(stop.clone());
@@ -60,15 +60,15 @@ async fn serve_http(config: &Config, args: &ServeArgs, output: &Output) -> Resul
     let ended = CancellationToken::new();
     // The port is opened first, because a taken port is the most frequent mistake. Requests wait until `server::serve` answers them.
     let listener = wiring::bind_listener(config.listen, config.port).await?;
-    let WiredApp { app, catalogs } = wiring::build_app(config, &ended).await?;
+    let address =
+        listener.local_addr().map_err(|cause| Failure::Listen { address: config.listen, port: config.port, cause })?;
+    let WiredApp { app, catalogs } = wiring::build_app(config, Some(address), &ended).await?;
     let service = app.service().clone();
     let unreachable = check_blobs(config, &service).await?;
     if !app.keys_required() && !config.listen.is_loopback() {
         return Err(Failure::NotLoopback(config.listen));
     }
     stop_on_signal(stop.clone());
-    let address =
-        listener.local_addr().map_err(|cause| Failure::Listen { address: config.listen, port: config.port, cause })?;
     let url = format!("http://{address}");
     output.notice(&ready_line(&url, config, service.registry().len()));
     warn_at_start(config, &service, unreachable);
@@ -115,6 +115,10 @@ fn warn_at_start(config: &Config, service: &Service, unreachable_blobs: Option<S
     // An entry that matches nothing gives a tenant fewer permissions than the operator intended, and the errors of calls do not show why.
     for line in tenants::unmatched_entries(&config.tenants, &service.registry()) {
         tracing::warn!("{line}; this entry of the settings allows nothing");
+    }
+    // A secret that is set and not bound is often one that an older version sent without a binding.
+    for problem in wiring::unbound_secrets(config, &service.registry()) {
+        tracing::warn!("{problem}");
     }
 }
 

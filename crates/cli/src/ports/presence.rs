@@ -3,7 +3,8 @@
 //! releases the lock when the process ends, even after a crash; every other failure to look is reported as not known.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Write};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -24,14 +25,18 @@ pub struct FilePresence {
 
 impl FilePresence {
     /// Registers this process in the subfolder `processes` of `data`, and removes the files of dead processes.
-    pub fn join(data: &Path) -> std::io::Result<Self> {
-        let folder = data.join("processes");
+    ///
+    /// `listeners` are the addresses on which this process listens. Other processes read them from its file.
+    pub fn join(data: &Path, listeners: &[SocketAddr]) -> std::io::Result<Self> {
+        let folder = data.join(PROCESSES_FOLDER);
         std::fs::create_dir_all(&folder)?;
         let me = InstanceId::from_random(SystemEntropy.bytes());
         // The file is renamed to the id only after it is locked. Another process would take a file that has an id and no lock for the
         // file of a dead process, and remove it.
         let unnamed = folder.join(format!("{STARTING}{me}"));
-        let lock = OpenOptions::new().create_new(true).write(true).open(&unnamed)?;
+        let mut lock = OpenOptions::new().create_new(true).write(true).open(&unnamed)?;
+        let addresses: String = listeners.iter().map(|address| format!("{address}\n")).collect();
+        lock.write_all(addresses.as_bytes())?;
         lock.try_lock().map_err(|error| match error {
             TryLockError::Error(error) => error,
             TryLockError::WouldBlock => ErrorKind::WouldBlock.into(),
@@ -42,8 +47,10 @@ impl FilePresence {
     }
 }
 
+/// The folder in the data folder with the file of each process.
+pub(super) const PROCESSES_FOLDER: &str = "processes";
 /// The prefix of the file of a process that starts and has not locked its file yet.
-const STARTING: &str = "new-";
+pub(super) const STARTING: &str = "new-";
 /// A file with the prefix `STARTING` that is older than this belongs to a process that died during its start.
 const LONGEST_START: Duration = Duration::from_secs(60);
 
@@ -100,8 +107,8 @@ mod tests {
     #[test]
     fn a_process_is_alive_until_it_ends() {
         let data = tempfile::tempdir().unwrap();
-        let one = FilePresence::join(data.path()).unwrap();
-        let two = FilePresence::join(data.path()).unwrap();
+        let one = FilePresence::join(data.path(), &[]).unwrap();
+        let two = FilePresence::join(data.path(), &[]).unwrap();
         for (observer, other) in [(&one, &two), (&two, &one), (&one, &one)] {
             assert_eq!(observer.liveness(other.this_process()), Liveness::Alive);
         }
@@ -117,7 +124,7 @@ mod tests {
         for n in 0..3 {
             std::fs::write(folder.join(InstanceId::from_random([n; 16]).to_string()), b"").unwrap();
         }
-        let three = FilePresence::join(data.path()).unwrap();
+        let three = FilePresence::join(data.path(), &[]).unwrap();
         assert_eq!(three.liveness(one.this_process()), Liveness::Alive);
         assert_eq!(one.liveness(killed), Liveness::Dead, "the answer is the same after the file was removed");
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2);
@@ -126,8 +133,8 @@ mod tests {
     #[test]
     fn a_folder_that_cannot_be_looked_at_says_nothing_about_a_process() {
         let data = tempfile::tempdir().unwrap();
-        let one = FilePresence::join(data.path()).unwrap();
-        let two = FilePresence::join(data.path()).unwrap();
+        let one = FilePresence::join(data.path(), &[]).unwrap();
+        let two = FilePresence::join(data.path(), &[]).unwrap();
         std::fs::rename(data.path().join("processes"), data.path().join("elsewhere")).unwrap();
         assert_eq!(one.liveness(two.this_process()), Liveness::NotKnown);
         // A file in the place of the folder gives another error than a missing one.

@@ -72,7 +72,10 @@ fn reason(error: &Error) -> &'static str {
         Error::Redirect { .. } => "a redirect",
         Error::Connect { .. } => "could not connect",
         Error::Withheld { .. } => "not sent, because the run was stopped or taken over",
-        Error::ForeignOrigin { .. } | Error::Invalid { .. } | Error::PrivateAddress { .. } => "refused before it left",
+        Error::ForeignOrigin { .. }
+        | Error::Invalid { .. }
+        | Error::PrivateAddress { .. }
+        | Error::OwnServer { .. } => "refused before it left",
         Error::Token { .. } | Error::Secret { .. } => "no credential",
     }
 }

@@ -24,6 +24,10 @@ const OVERRIDES: [&str; 3] = ["x-http-method-override", "x-http-method", "x-meth
 
 /// A longer address is cut in a receipt.
 const MAX_LABEL_CHARS: usize = 500;
+/// The headers that ask for a part of an answer, or for an answer on a condition. An API that echoes the credential could
+/// be asked for one piece of it after the other, and no piece would be recognised.
+const PARTIAL_HEADERS: [&str; 6] =
+    ["range", "if-range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since"];
 
 /// The guest's message for one `fetch`.
 #[derive(Debug, Deserialize)]
@@ -117,6 +121,7 @@ async fn prepare(service: &Service, from: FetchCaller<'_>, request: Value) -> Re
         check_writes_allowed(service, &from).await?;
     }
     refuse_own_credential(rule, &asked.headers, &query)?;
+    refuse_partial_answer(rule, &asked.headers)?;
     if let Some(name) = asked.headers.keys().find(|name| OVERRIDES.iter().any(|other| name.eq_ignore_ascii_case(other)))
     {
         return Err(refuse(format!("fetch: leave out the header `{name}`; the method is the request's own")));
@@ -181,6 +186,19 @@ fn refuse_own_credential(
     };
     let there = headers.keys().any(|given| given.eq_ignore_ascii_case(header));
     if there { Err(refuse(signed(&rule.origin, "header", header))) } else { Ok(()) }
+}
+
+/// Refuses a request for a part of an answer if the server adds a credential.
+fn refuse_partial_answer(rule: &FetchRule, headers: &BTreeMap<String, String>) -> Result<(), Thrown> {
+    let is_partial = |name: &&String| PARTIAL_HEADERS.iter().any(|header| name.eq_ignore_ascii_case(header));
+    match headers.keys().find(is_partial) {
+        Some(name) if rule.auth.is_some() => Err(refuse(format!(
+            "fetch: this server signs requests to {}, so it refuses the header `{name}` ({}); leave it out",
+            rule.origin,
+            ports::codes::PARTIAL_ANSWER
+        ))),
+        _ => Ok(()),
+    }
 }
 
 fn signed(origin: &Origin, what: &str, name: &str) -> String {

@@ -214,6 +214,7 @@ fn upstream_code(error: &Error) -> &'static str {
         Error::ForeignOrigin { .. } => "foreign_origin",
         Error::Invalid { .. } => "invalid",
         Error::PrivateAddress { .. } => "private_address",
+        Error::OwnServer { .. } => "own_server",
         Error::Token { .. } => "token",
         Error::Secret { .. } => "secret",
     }
