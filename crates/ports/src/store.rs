@@ -40,7 +40,7 @@ pub trait Store: Send + Sync {
     /// Returns all tenants that have a row, in the order of their ids. Maintenance of the whole store uses this list.
     async fn tenants(&self) -> Result<Vec<TenantId>, Error>;
 
-    /// Reads from the storage to check that it works. The route `/readyz` calls this.
+    /// Reads from the storage to check that it works.
     async fn ping(&self) -> Result<(), Error>;
 }
 
@@ -102,11 +102,13 @@ pub enum Table {
     Guest,
     /// A fixed id -> the number of bytes that the tenant's heaps use. Each tenant has one row.
     HeapUse,
+    /// The name of a server process -> bytes without a meaning, which the route `/readyz` writes to see that it can.
+    Probe,
 }
 
 impl Table {
     /// Every table. Collection reads all of them before it deletes a blob.
-    pub const ALL: [Table; 26] = [
+    pub const ALL: [Table; 27] = [
         Table::Intent,
         Table::LogicalSession,
         Table::Connection,
@@ -133,6 +135,7 @@ impl Table {
         Table::SessionLog,
         Table::Guest,
         Table::HeapUse,
+        Table::Probe,
     ];
 
     /// Returns the tables whose ids begin with a logical session's id. Their rows are deleted with that session.
@@ -169,7 +172,8 @@ impl Table {
             | Table::JsSession
             | Table::SessionLog
             | Table::Guest
-            | Table::HeapUse => false,
+            | Table::HeapUse
+            | Table::Probe => false,
         }
     }
 
@@ -202,6 +206,7 @@ impl Table {
             Table::SessionLog => "session_log",
             Table::Guest => "guest",
             Table::HeapUse => "heap_use",
+            Table::Probe => "probe",
         }
     }
 }

@@ -12,11 +12,13 @@ mod artifact;
 mod caches;
 mod call_record;
 mod commit;
+mod detached_runs;
 mod discovery;
 mod engine;
 mod error;
 mod gc;
 mod js;
+mod list_page;
 mod live_runs;
 mod load;
 mod meter;
@@ -24,6 +26,7 @@ mod metrics;
 mod open;
 mod plans;
 mod program;
+mod readiness;
 mod retention;
 mod reuse_key;
 mod rows;
@@ -31,10 +34,12 @@ mod run;
 mod run_result;
 mod service;
 mod sessions;
+mod slots;
 mod sync;
 mod trace;
 mod transport;
 mod uri;
+mod visibility;
 
 pub use artifact::{Artifact, ArtifactReturn, Resource, RunListItem};
 pub use call_record::{CallRecord, Exporter, StepRecord};
@@ -46,6 +51,7 @@ pub use engine::{
 pub use error::{Error, JsError};
 pub use gc::{CollectionOptions, CollectionReport};
 pub use js::{ForkRequest, ForkedSession, Lineage, LineageNode, NamedSession};
+pub use list_page::{ListPage, ListRequest};
 pub use open::{
     CatalogUpdate, Continuity, ExecuteAddress, ExecuteRequest, OpenRequest, OpenedExecute, OpenedSession, SeedRequest,
     TaughtTable,

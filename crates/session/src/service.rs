@@ -13,9 +13,11 @@ use tokio::sync::Semaphore;
 
 use crate::caches::{DiscoveryIndexCache, SlotCache, StoredCatalogTimes, UnchangedOpenCache};
 use crate::call_record::Traces;
+use crate::detached_runs::DetachedRuns;
 use crate::engine::Js;
 use crate::live_runs::LiveRuns;
 use crate::meter::{Meter, MeteredStore, MeteredUpstream};
+use crate::readiness::LastProbe;
 use crate::retention::Retention;
 use crate::sync::{WeakMap, lock};
 
@@ -73,6 +75,10 @@ pub struct Service {
     pub(crate) slot_cache: SlotCache,
     /// The program runs of this process.
     pub(crate) live_runs: LiveRuns,
+    /// The runs that no caller waits for, which are bounded.
+    pub(crate) detached_runs: Arc<DetachedRuns>,
+    /// The last check of whether the storage takes writes.
+    pub(crate) last_probe: LastProbe,
     /// The JavaScript engine, if the server has one.
     pub(crate) js: Option<Js>,
 }
@@ -109,6 +115,8 @@ impl Service {
             stored_catalogs: StoredCatalogTimes::default(),
             slot_cache: SlotCache::default(),
             live_runs: LiveRuns::default(),
+            detached_runs: Arc::default(),
+            last_probe: LastProbe::default(),
             js: None,
         }
     }
@@ -172,11 +180,6 @@ impl Service {
     /// Returns an id for a request whose caller sent none.
     pub fn new_request_id(&self) -> String {
         self.new_run_id().to_string()
-    }
-
-    /// Checks that the storage answers, so that work can be accepted.
-    pub async fn check_store(&self) -> Result<(), crate::Error> {
-        Ok(self.ports.store.ping().await?)
     }
 
     /// Checks that the blob storage answers.

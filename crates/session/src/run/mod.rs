@@ -49,6 +49,7 @@ impl Service {
         session: Session,
         request: &RunRequest,
     ) -> Result<RunAnswer, Error> {
+        let place = self.reserve_detached(caller, request)?;
         let turn = self.claim_turn(&session, request).await;
         let ticket = match self.gate(caller, &session, request).await? {
             Gate::AlreadyRan(number) => return self.replay(caller, &session, number).await.map(RunAnswer::Finished),
@@ -65,6 +66,9 @@ impl Service {
         let session = Arc::new(session);
         let live = self.start(caller, &session, start::RunWork { ticket, resumed: None, again: false });
         drop(turn);
+        if let Some(place) = place {
+            place.hold_until_end(&live);
+        }
         self.follow(caller, &session, &live, request.wait).await
     }
 
@@ -89,6 +93,9 @@ impl Service {
             match self.detach(caller, session, live).await {
                 Ok(answer) => {
                     guard.disarm();
+                    if wait != Some(false) {
+                        self.enter_detached(caller).hold_until_end(live);
+                    }
                     return Ok(answer);
                 }
                 Err(error) => tracing::warn!(%error, "a run could not get a handle; this is retried"),
