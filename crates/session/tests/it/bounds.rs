@@ -62,7 +62,8 @@ async fn the_rows_of_a_connection_stay_small_however_many_sessions_it_opens() {
 #[tokio::test]
 async fn the_slots_of_an_earlier_version_are_read_and_leave_the_row_in_portions() {
     let fixture = MemoryService::with_demo();
-    let old: Vec<LogicalSessionId> = (0..1_000_u128).map(|n| LogicalSessionId::from_random(n.to_be_bytes())).collect();
+    let old: Vec<LogicalSessionId> =
+        (0..1_000_u128).map(|n| LogicalSessionId::from_random((n + (1 << 100)).to_be_bytes())).collect();
     let key = Key::new(&principal().tenant, Table::Connection, principal().connection.row_id());
     let row = json!({"slots": old, "used": 0, "runs": 3}).to_string().into_bytes();
     fixture.store.commit(Batch::default().put(key.clone(), row, Expect::Absent)).await.unwrap();

@@ -104,9 +104,10 @@ impl Service {
         }
     }
 
-    /// Returns the first page of a session's log.
+    /// Returns all entries of a session's log, however many there are. Answers to clients have pages instead.
     pub async fn session_log(&self, caller: &Caller, session: &SessionTarget) -> Result<Vec<LogEntry>, Error> {
-        Ok(self.session_log_page(caller, session, &ListRequest::default(), true).await?.rows)
+        let (name, _) = self.find_js_session(caller, session).await?;
+        self.entries_of(caller, &name).await
     }
 
     /// Returns the history of a session.
