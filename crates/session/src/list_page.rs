@@ -67,6 +67,15 @@ impl<T> PageBuilder<T> {
         self.rows.push(row);
     }
 
+    /// Returns whether the page has room for a row of this size, which then counts as added.
+    pub fn takes(&mut self, bytes: usize) -> bool
+    where
+        T: Default,
+    {
+        self.push("", bytes, T::default());
+        !self.full
+    }
+
     /// Returns whether the page takes no more rows.
     pub fn is_full(&self) -> bool {
         self.full

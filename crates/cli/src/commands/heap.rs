@@ -155,6 +155,9 @@ async fn diff(app: &App, a: &str, b: &str, output: &Output) -> Result<(), Failur
         output.line(&format!("~ {} {} -> {}", global.name, global.before.preview, global.after.preview));
     }
     let [before, after] = diff.memory_bytes;
+    if diff.omitted > 0 {
+        output.line(&format!("{} more global variables differ", diff.omitted));
+    }
     output.line(&format!("{} global variables unchanged; memory {before} -> {after} bytes", diff.unchanged));
     Ok(())
 }

@@ -28,7 +28,7 @@ const RESUMED_WITHIN: Duration = Duration::from_secs(60);
 /// A request gets its stream within this time after the SDK has looked for its session.
 const STREAM_WITHIN: Duration = Duration::from_secs(5);
 /// Sessions that may be about to get a stream are kept beyond the limit, up to this multiple of it.
-const MOST_BEYOND: usize = 4;
+const MOST_BEYOND: usize = 8;
 
 /// The SDK's sessions in memory, with a bound on those that have no open stream.
 pub struct LiveSessions {
@@ -53,7 +53,7 @@ struct LiveSession {
     used: Instant,
     /// The number of open streams.
     streams: usize,
-    /// Until when a request is expected to open a stream.
+    /// Until when a message or a stream is expected, for which the session must be there.
     expected: Instant,
 }
 
@@ -61,6 +61,14 @@ impl Table {
     fn add(&mut self, id: &SessionId) {
         let now = Instant::now();
         self.sessions.insert(id.clone(), LiveSession { used: now, streams: 0, expected: now });
+    }
+
+    /// Adds a session that is about to be used: its first message, or the request for which it was brought back, follows.
+    fn add_expected(&mut self, id: &SessionId) {
+        self.add(id);
+        if let Some(session) = self.sessions.get_mut(id) {
+            session.expected = session.used + STREAM_WITHIN;
+        }
     }
 
     /// Forgets a session that is about to be closed. Returns whether there was one.
@@ -199,7 +207,7 @@ impl SessionManager for LiveSessions {
     async fn create_session(&self) -> Result<(SessionId, Self::Transport), Self::Error> {
         self.drop_excess(self.most_idle.saturating_sub(1)).await;
         let (id, transport) = self.sdk.create_session().await?;
-        self.table().add(&id);
+        self.table().add_expected(&id);
         Ok((id, transport))
     }
 
@@ -208,7 +216,9 @@ impl SessionManager for LiveSessions {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<ServerJsonRpcMessage, Self::Error> {
-        self.sdk.initialize_session(id, message).await
+        let answer = self.sdk.initialize_session(id, message).await;
+        self.note_use(id);
+        answer
     }
 
     async fn has_session(&self, id: &SessionId) -> Result<bool, Self::Error> {
@@ -272,12 +282,7 @@ impl SessionManager for LiveSessions {
         self.drop_excess(self.most_idle.saturating_sub(1)).await;
         let outcome = self.sdk.restore_session(id.clone()).await?;
         if matches!(outcome, RestoreOutcome::Restored(_)) {
-            let mut table = self.table();
-            table.add(&id);
-            // The request for which the session was brought back is about to get its stream.
-            if let Some(session) = table.sessions.get_mut(&id) {
-                session.expected = session.used + STREAM_WITHIN;
-            }
+            self.table().add_expected(&id);
         }
         Ok(outcome)
     }
