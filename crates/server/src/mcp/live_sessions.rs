@@ -55,19 +55,22 @@ struct LiveSession {
     streams: usize,
     /// Until when a message or a stream is expected, for which the session must be there.
     expected: Instant,
+    /// The session was brought back from its row, and no stream was opened since.
+    came_back: bool,
 }
 
 impl Table {
     fn add(&mut self, id: &SessionId) {
         let now = Instant::now();
-        self.sessions.insert(id.clone(), LiveSession { used: now, streams: 0, expected: now });
+        self.sessions.insert(id.clone(), LiveSession { used: now, streams: 0, expected: now, came_back: false });
     }
 
     /// Adds a session that is about to be used: its first message, or the request for which it was brought back, follows.
-    fn add_expected(&mut self, id: &SessionId) {
+    fn add_expected(&mut self, id: &SessionId, came_back: bool) {
         self.add(id);
         if let Some(session) = self.sessions.get_mut(id) {
             session.expected = session.used + STREAM_WITHIN;
+            session.came_back = came_back;
         }
     }
 
@@ -141,7 +144,10 @@ impl LiveSessions {
     fn note_use(&self, id: &SessionId) {
         if let Some(session) = self.table().sessions.get_mut(id) {
             session.used = Instant::now();
-            session.expected = session.used;
+            // The SDK sends the stored messages to a session that was brought back, before it opens the stream of its request.
+            if !session.came_back {
+                session.expected = session.used;
+            }
         }
     }
 
@@ -150,6 +156,7 @@ impl LiveSessions {
         if let Some(session) = self.table().sessions.get_mut(id) {
             session.used = Instant::now();
             session.expected = session.used;
+            session.came_back = false;
             session.streams += 1;
         }
         TrackedStream { stream: Box::pin(stream), table: self.table.clone(), id: id.clone(), ended: false }
@@ -207,7 +214,7 @@ impl SessionManager for LiveSessions {
     async fn create_session(&self) -> Result<(SessionId, Self::Transport), Self::Error> {
         self.drop_excess(self.most_idle.saturating_sub(1)).await;
         let (id, transport) = self.sdk.create_session().await?;
-        self.table().add_expected(&id);
+        self.table().add_expected(&id, false);
         Ok((id, transport))
     }
 
@@ -282,7 +289,7 @@ impl SessionManager for LiveSessions {
         self.drop_excess(self.most_idle.saturating_sub(1)).await;
         let outcome = self.sdk.restore_session(id.clone()).await?;
         if matches!(outcome, RestoreOutcome::Restored(_)) {
-            self.table().add_expected(&id);
+            self.table().add_expected(&id, true);
         }
         Ok(outcome)
     }
