@@ -4,6 +4,7 @@ import json
 import os
 import resource
 import shutil
+import socket
 import subprocess
 import threading
 import time
@@ -34,10 +35,11 @@ class Limited:
         data.mkdir()
         copy_compiled_engine(data)
         subprocess.run(["chown", "-R", str(USER), folder], check=True)
-        parent = folder.parent
-        while parent != parent.parent and not os.stat(parent).st_mode & 0o001:
-            os.chmod(parent, os.stat(parent).st_mode | 0o011)
-            parent = parent.parent
+        # The folders above are those of this run, which the other user must be able to enter.
+        for parent in folder.parents:
+            mode = os.stat(parent).st_mode
+            if not mode & 0o001:
+                os.chmod(parent, mode | 0o011)
         self.log = folder / "log"
         command = [binary, "serve", "--port", "0", "--data", data]
         with open(self.log, "wb") as stderr:
@@ -83,8 +85,6 @@ def test_with_few_threads_scripts_run_and_the_warning_names_the_limit():
 
 def test_without_descriptors_the_warning_names_the_limit_and_the_server_goes_on():
     with Limited(resource.RLIMIT_NOFILE, 64) as server:
-        import socket
-
         held = [socket.create_connection(("127.0.0.1", server.port), timeout=10) for _ in range(100)]
         deadline = time.monotonic() + 20
         while not server.warnings():
