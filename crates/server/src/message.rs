@@ -17,7 +17,7 @@ pub const NESTING: usize = 64;
 const PARSE_ERROR: i64 = -32700;
 const INVALID_REQUEST: i64 = -32600;
 const INVALID_PARAMS: i64 = -32602;
-/// Of the codes that JSON-RPC leaves to servers.
+/// One of the codes that JSON-RPC leaves to servers.
 const SERVER_BUSY: i64 = -32000;
 
 /// A message that JSON-RPC does not allow.

@@ -319,7 +319,7 @@ impl ThreadRefusals {
         let pause = FIRST_RETRY_PAUSE.saturating_mul(2_u32.saturating_pow(self.count)).min(MAX_RETRY_PAUSE);
         self.next_try = now.checked_add(pause);
         self.count = self.count.saturating_add(1);
-        // The first, the second, the fourth and so on.
+        // The first refusal is logged, then the second, the fourth and so on.
         if self.count.is_power_of_two() {
             let limit = match error {
                 StartError::Io(error) => base::system_limit(error),
