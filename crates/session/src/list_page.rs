@@ -21,7 +21,7 @@ pub struct ListPage<T> {
     pub rows: Vec<T>,
     /// The number of rows of the whole list.
     pub total: u64,
-    /// What a request for the next page names. `None` on the last page.
+    /// The `after` of a request for the next page. `None` on the last page.
     pub next: Option<String>,
 }
 

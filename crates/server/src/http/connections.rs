@@ -71,7 +71,7 @@ struct State {
     taken: usize,
 }
 
-/// What a connection waits for.
+/// The event that a connection waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     /// For the rest of a request's head, or for the first byte of the first one.

@@ -34,7 +34,7 @@ const MOST_BEYOND: usize = 8;
 pub struct LiveSessions {
     /// Holds the sessions.
     sdk: LocalSessionManager,
-    /// What is known about each of them.
+    /// The use of each of them.
     table: Arc<Mutex<Table>>,
     /// The most sessions without an open stream.
     most_idle: usize,

@@ -154,7 +154,7 @@ impl SessionNames {
     }
 }
 
-/// What a list says that has more rows than its answer. A whole list says nothing.
+/// The fields of a list that has more rows than its answer. A whole list has none of them.
 #[derive(Debug, Serialize, JsonSchema)]
 struct ListRest<N> {
     /// Present if there are more rows.
