@@ -1,4 +1,4 @@
-//! The caches of the service: search index, slots, unchanged opens, stored catalogs.
+//! The caches of the service: search index, slots, unchanged opens, stored catalogs, the last check of the storage.
 //! Invariant: a cache holds immutable data or data that can be lost, so clearing one costs time and changes no answer.
 
 use std::collections::HashMap;
@@ -8,6 +8,7 @@ use base::{Digest, LogicalSessionId, Principal, Slot, TenantId, Timestamp};
 use catalog::Registry;
 use teach::discovery::Index;
 
+use crate::error::Error;
 use crate::rows::{ExecuteBinding, Revision};
 use crate::sync::lock;
 
@@ -132,3 +133,11 @@ impl StoredCatalogTimes {
         lock(&self.0).insert(digest, stored_at);
     }
 }
+
+/// The last check of whether the storage takes writes, with its time. Locked during a check, so that callers that ask meanwhile get
+/// its outcome.
+#[derive(Default)]
+pub(crate) struct LastProbe(pub tokio::sync::Mutex<Option<(tokio::time::Instant, ProbeResult)>>);
+
+/// The outcome of a check, as it can be answered several times.
+type ProbeResult = Result<(), Arc<Error>>;

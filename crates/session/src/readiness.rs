@@ -19,13 +19,6 @@ const PROBE_VALID: Duration = Duration::from_secs(1);
 /// The rows of earlier processes that are deleted with the first write.
 const MOST_OLD_ROWS: usize = 100;
 
-/// The last check of this process.
-#[derive(Default)]
-pub(crate) struct LastProbe(tokio::sync::Mutex<Option<(Instant, ProbeResult)>>);
-
-/// The outcome of a check, as it can be answered several times.
-type ProbeResult = Result<(), std::sync::Arc<Error>>;
-
 impl Service {
     /// Checks that the storage takes a row within a short time.
     pub async fn check_writable(&self) -> Result<(), Error> {

@@ -11,13 +11,11 @@ use ports::{Blobs, Clock, Entropy, Store, Upstream};
 use teach::Teaching;
 use tokio::sync::Semaphore;
 
-use crate::caches::{DiscoveryIndexCache, SlotCache, StoredCatalogTimes, UnchangedOpenCache};
+use crate::caches::{DiscoveryIndexCache, LastProbe, SlotCache, StoredCatalogTimes, UnchangedOpenCache};
 use crate::call_record::Traces;
-use crate::detached_runs::DetachedRuns;
 use crate::engine::Js;
-use crate::live_runs::LiveRuns;
+use crate::live_runs::{DetachedRuns, LiveRuns};
 use crate::meter::{Meter, MeteredStore, MeteredUpstream};
-use crate::readiness::LastProbe;
 use crate::retention::Retention;
 use crate::sync::{WeakMap, lock};
 

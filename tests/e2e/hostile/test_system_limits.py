@@ -59,7 +59,7 @@ class Limited:
         self.process.wait(10)
 
     def warnings(self):
-        return [line for line in self.log.read_text().splitlines() if " WARN " in line]
+        return [line for line in self.log.read_text().splitlines() if '"level":"WARN"' in line]
 
 
 def test_with_few_threads_scripts_run_and_the_warning_names_the_limit():

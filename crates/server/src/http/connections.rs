@@ -43,6 +43,8 @@ struct Table {
     open: HashMap<u64, Arc<Connection>>,
     /// The bytes of answers that wait for their clients.
     buffered: usize,
+    /// The bytes of answers that wait for room among those.
+    waiting: usize,
 }
 
 /// One open connection.
@@ -86,6 +88,19 @@ enum Phase {
 struct Stall {
     since: Instant,
     taken: u64,
+}
+
+/// An answer that waits for room. Dropping it ends the wait.
+struct WaitingAnswer<'a> {
+    connections: &'a Connections,
+    bytes: usize,
+}
+
+impl Drop for WaitingAnswer<'_> {
+    fn drop(&mut self) {
+        let mut table = self.connections.table();
+        table.waiting = table.waiting.saturating_sub(self.bytes);
+    }
 }
 
 /// Whether a new connection gets a place.
@@ -211,16 +226,33 @@ impl Connections {
     /// Counts bytes of an answer until the connection's client has read them. Waits for room, which clients that do not read have to
     /// make. Returns whether there is room.
     pub async fn take_room(&self, connection: &Connection, bytes: usize) -> bool {
+        if self.try_take_room(connection, bytes) {
+            return true;
+        }
+        // An answer needs memory while it waits, so only a part of the room may be waited for.
+        let Some(_waiting) = self.wait_with(bytes) else { return false };
         let deadline = Instant::now() + ROOM_WITHIN;
         loop {
             let freed = self.freed.notified();
             if self.try_take_room(connection, bytes) {
                 return true;
             }
-            if tokio::time::timeout_at(deadline, freed).await.is_err() {
+            // A client counts as one that does not read without an event.
+            let again = Instant::now() + SWEEP_INTERVAL;
+            if tokio::time::timeout_at(deadline.min(again), freed).await.is_err() && Instant::now() >= deadline {
                 return false;
             }
         }
+    }
+
+    /// Counts the bytes of an answer that waits, if not too many wait.
+    fn wait_with(&self, bytes: usize) -> Option<WaitingAnswer<'_>> {
+        let mut table = self.table();
+        if table.waiting + bytes > (self.limits.answers_mb << 20) / 4 {
+            return None;
+        }
+        table.waiting += bytes;
+        Some(WaitingAnswer { connections: self, bytes })
     }
 
     /// Counts bytes of an answer if there is room for them. If not, connections whose clients do not read are cut, the one with the
