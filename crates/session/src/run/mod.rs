@@ -66,10 +66,12 @@ impl Service {
         let session = Arc::new(session);
         let live = self.start(caller, &session, start::RunWork { ticket, resumed: None, again: false });
         drop(turn);
+        let answer = self.follow(caller, &session, &live, request.wait).await;
+        // Last, because another task now would let the run begin before it has its handle.
         if let Some(place) = place {
             place.hold_until_end(&live);
         }
-        self.follow(caller, &session, &live, request.wait).await
+        answer
     }
 
     /// Waits for a run, and detaches it with a handle if it takes too long.
