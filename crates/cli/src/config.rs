@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ::ports::secrets::{NAME_RULE, is_name};
-use base::{Limits, Origin, Secret};
+use base::{ConnectionLimits, Limits, Origin, Secret};
 use catalog::Catalog;
 use serde::Deserialize;
 use server::ToolSet;
@@ -57,6 +57,7 @@ pub struct Config {
     /// The catalogs made from the specifications of `serve --openapi`, which are offered like shipped catalogs.
     pub imported: Vec<Arc<Catalog>>,
     pub limits: Limits,
+    pub connections: ConnectionLimits,
     pub retention: Retention,
     /// The base URL of the OpenTelemetry collector to which calls are exported as spans.
     pub otlp: Option<String>,
@@ -118,6 +119,7 @@ struct ConfigFile {
     secrets: BTreeMap<String, BoundOrigins>,
     public_url: Option<Origin>,
     limits: Limits,
+    connections: ConnectionLimits,
     retention: Retention,
     telemetry: Telemetry,
     teaching: Teaching,
@@ -145,6 +147,7 @@ impl Config {
         let blobs = BlobsConfig::read(file.blobs, &settings.storage, &data)?;
         let catalogs = if settings.catalogs.is_empty() { file.catalogs } else { settings.catalogs.clone() };
         check_limits(&file.limits)?;
+        check_connections(&file.connections)?;
         check_retention(&file.retention)?;
         // A range check refuses NaN too. Both `< 0.0` and `> 1.0` are false for NaN.
         if !(0.0..=1.0).contains(&file.teaching.writes) {
@@ -169,6 +172,7 @@ impl Config {
             public_url: file.public_url,
             imported: Vec::new(),
             limits: file.limits,
+            connections: file.connections,
             otlp: file.telemetry.otlp,
             retention: file.retention,
             teaching: file.teaching,
@@ -254,9 +258,39 @@ fn check_limits(limits: &Limits) -> Result<(), Failure> {
         ("template_output_bytes", limits.template_output_bytes, 64 << 20),
         ("template_fuel", usize::try_from(limits.template_fuel).unwrap_or(usize::MAX), 1_000_000_000),
         ("shown_chars", limits.shown_chars, 40_000),
+        ("list_rows", limits.list_rows, 100_000),
+        ("list_bytes", limits.list_bytes, 64 << 20),
+        ("slots_per_connection", limits.slots_per_connection, 100_000),
+        ("detached_runs", limits.detached_runs, 100_000),
+        ("detached_runs_of_all", limits.detached_runs_of_all, 100_000),
     ];
-    match bounded.into_iter().find(|(_, value, most)| *value == 0 || value > most) {
-        Some((name, value, most)) => Err(Failure::Limit { name, value, most }),
+    refuse_out_of_bounds("limits", &bounded)
+}
+
+/// Refuses a limit on connections of zero, or of a size that protects nothing.
+fn check_connections(limits: &ConnectionLimits) -> Result<(), Failure> {
+    let seconds = |seconds: u64| usize::try_from(seconds).unwrap_or(usize::MAX);
+    let bounded = [
+        ("places", limits.places, 100_000),
+        // Some places must stay for clients without a key, whose requests are answered with what is missing.
+        ("reserved", limits.reserved, limits.places.saturating_sub(1)),
+        ("per_address", limits.per_address, 100_000),
+        ("idle_seconds", seconds(limits.idle_seconds), 3_600),
+        ("head_seconds", seconds(limits.head_seconds), 3_600),
+        ("body_seconds", seconds(limits.body_seconds), 3_600),
+        ("write_seconds", seconds(limits.write_seconds), 3_600),
+        ("answer_mb", limits.answer_mb, 1_024),
+        ("answers_mb", limits.answers_mb, 65_536),
+        ("requests_under_way", limits.requests_under_way, 10_000),
+        ("transport_sessions", limits.transport_sessions, 100_000),
+    ];
+    refuse_out_of_bounds("connections", &bounded)
+}
+
+/// Refuses the first value of a table of the settings that is zero or larger than its bound.
+fn refuse_out_of_bounds(table: &'static str, bounded: &[(&'static str, usize, usize)]) -> Result<(), Failure> {
+    match bounded.iter().copied().find(|(_, value, most)| *value == 0 || value > most) {
+        Some((name, value, most)) => Err(Failure::Limit { table, name, value, most }),
         None => Ok(()),
     }
 }
@@ -350,6 +384,10 @@ mod tests {
         let refusal = |limits: Limits| check_limits(&limits).unwrap_err().to_string();
         assert!(refusal(Limits { pages: 0, ..Limits::default() }).starts_with("`limits.pages` is 0"));
         assert!(refusal(Limits { calls_per_session: usize::MAX, ..Limits::default() }).contains("calls_per_session"));
+        let refusal_of_connections = |limits: ConnectionLimits| check_connections(&limits).unwrap_err().to_string();
+        let reserved = ConnectionLimits { reserved: 2_048, ..ConnectionLimits::default() };
+        assert!(refusal_of_connections(reserved).starts_with("`connections.reserved` is 2048"));
+        assert!(check_connections(&ConnectionLimits::default()).is_ok());
         assert!(refusal(Limits { request_timeout_ms: 0, ..Limits::default() }).contains("request_timeout_ms"));
     }
 
@@ -366,6 +404,32 @@ mod tests {
         for table in ["[secrets]\nONE = \"http://a.example\"\n", "[secrets]\n\"../x\" = \"https://a.example\"\n"] {
             assert!(matches!(secret_bindings(read(table).unwrap().secrets), Err(Failure::Binding { .. })), "{table}");
         }
+    }
+
+    #[test]
+    fn the_documented_limits_are_the_real_ones() {
+        let text = include_str!("../../../docs/operations.md");
+        let block = text.split("```toml\n").find(|block| block.starts_with("port = 3000")).unwrap();
+        let file: ConfigFile = toml::from_str(block.split("```").next().unwrap()).unwrap();
+        assert_eq!(file.limits, Limits::default());
+        assert_eq!(file.connections, ConnectionLimits::default());
+        // A key that is left out has its default too, so each is looked for.
+        for field in toml::Table::try_from(ConnectionLimits::default()).unwrap().keys() {
+            assert!(block.contains(&format!("\n{field} = ")), "`connections.{field}` is not documented");
+        }
+        let http = include_str!("../../../docs/http.md");
+        let ConnectionLimits { idle_seconds, head_seconds, body_seconds, write_seconds, .. } =
+            ConnectionLimits::default();
+        for sentence in [
+            format!("`Keep-Alive: timeout={idle_seconds}`"),
+            format!("head of a request for more than {head_seconds} s"),
+            format!("for more than {body_seconds} s, or reads almost nothing of an answer for {write_seconds} s"),
+        ] {
+            assert!(http.contains(&sentence), "docs/http.md: {sentence}");
+        }
+        let heaps = include_str!("../../../docs/heaps.md");
+        assert!(heaps.contains("1,000 rows and 4 MB") && Limits::default().list_rows == 1_000);
+        assert_eq!(Limits::default().list_bytes, 4_000_000);
     }
 
     #[test]

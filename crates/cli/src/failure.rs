@@ -19,8 +19,8 @@ pub enum Failure {
     Missing { path: PathBuf },
     #[error("the configuration file {path} has a mistake:\n{cause}")]
     Config { path: PathBuf, cause: Box<toml::de::Error> },
-    #[error("`limits.{name}` is {value} in the settings; write a number from 1 to {most}")]
-    Limit { name: &'static str, value: usize, most: usize },
+    #[error("`{table}.{name}` is {value} in the settings; write a number from 1 to {most}")]
+    Limit { table: &'static str, name: &'static str, value: usize, most: usize },
     #[error("`retention.{name}` is 0 in the settings; write a number of at least 1")]
     Retention { name: &'static str },
     /// An argument is not valid, or two arguments contradict each other. The text is the whole message.

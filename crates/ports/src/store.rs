@@ -51,7 +51,7 @@ pub trait Store: Send + Sync {
     /// Returns all tenants that have a row, in the order of their ids. Maintenance of the whole store uses this list.
     async fn tenants(&self) -> Result<Vec<TenantId>, Error>;
 
-    /// Reads from the storage to check that it works. The route `/readyz` calls this.
+    /// Reads from the storage to check that it works.
     async fn ping(&self) -> Result<(), Error>;
 }
 
@@ -121,11 +121,13 @@ pub enum Table {
     Owner,
     /// Digest of a blob -> its size and the time of its last touch (`blob_rows.rs`).
     Blob,
+    /// The name of a server process -> bytes without a meaning, which the route `/readyz` writes to see that it can.
+    Probe,
 }
 
 impl Table {
     /// Every table. Collection reads all of them before it deletes a blob.
-    pub const ALL: [Table; 30] = [
+    pub const ALL: [Table; 31] = [
         Table::Intent,
         Table::LogicalSession,
         Table::Connection,
@@ -156,6 +158,7 @@ impl Table {
         Table::FetchReceipt,
         Table::Owner,
         Table::Blob,
+        Table::Probe,
     ];
 
     /// Returns the tables whose ids begin with a logical session's id. Their rows are deleted with that session.
@@ -196,7 +199,8 @@ impl Table {
             | Table::HeapUse
             | Table::FetchReceipt
             | Table::Owner
-            | Table::Blob => false,
+            | Table::Blob
+            | Table::Probe => false,
         }
     }
 
@@ -233,6 +237,7 @@ impl Table {
             Table::FetchReceipt => "fetch_receipt",
             Table::Owner => "owner",
             Table::Blob => "blob",
+            Table::Probe => "probe",
         }
     }
 }

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use base::{RunId, Timestamp};
+use base::{RunId, TenantId, Timestamp};
 use lang::plan::Plan;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -207,5 +207,64 @@ impl Drop for StopOnDrop {
         if self.armed && self.live.operation().is_none() {
             self.live.cancel.cancel();
         }
+    }
+}
+
+/// The number of detached runs of each tenant. A tenant without one has no entry.
+#[derive(Default)]
+pub(crate) struct DetachedRuns(Mutex<HashMap<TenantId, usize>>);
+
+/// The place of one detached run. Dropping it frees the place.
+pub(crate) struct DetachedPlace {
+    runs: Arc<DetachedRuns>,
+    tenant: TenantId,
+}
+
+impl DetachedRuns {
+    /// Counts one more run.
+    pub fn enter(self: &Arc<Self>, tenant: &TenantId) -> DetachedPlace {
+        *lock(&self.0).entry(tenant.clone()).or_default() += 1;
+        DetachedPlace { runs: self.clone(), tenant: tenant.clone() }
+    }
+
+    /// Counts one more run, unless the tenant or all tenants together have as many as they may have.
+    pub fn try_enter(
+        self: &Arc<Self>,
+        tenant: &TenantId,
+        of_tenant: usize,
+        of_all: usize,
+    ) -> Result<DetachedPlace, Error> {
+        let mut counts = lock(&self.0);
+        if counts.get(tenant).is_some_and(|count| *count >= of_tenant) {
+            return Err(Error::TooManyDetached { what: "this tenant has", most: of_tenant });
+        }
+        if counts.values().sum::<usize>() >= of_all {
+            return Err(Error::TooManyDetached { what: "this server has", most: of_all });
+        }
+        *counts.entry(tenant.clone()).or_default() += 1;
+        Ok(DetachedPlace { runs: self.clone(), tenant: tenant.clone() })
+    }
+}
+
+impl Drop for DetachedPlace {
+    fn drop(&mut self) {
+        let mut counts = lock(&self.runs.0);
+        let left = counts.get(&self.tenant).map_or(0, |count| count.saturating_sub(1));
+        match left {
+            0 => counts.remove(&self.tenant),
+            left => counts.insert(self.tenant.clone(), left),
+        };
+    }
+}
+
+impl DetachedPlace {
+    /// Keeps the place until the run has ended.
+    pub fn hold_until_end(self, live: &LiveRun) {
+        let live = live.clone();
+        tokio::spawn(async move {
+            // The outcome is for the callers that ask for it.
+            drop(live.wait_for_end().await);
+            drop(self);
+        });
     }
 }

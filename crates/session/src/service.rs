@@ -13,10 +13,10 @@ use teach::Teaching;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use crate::caches::{DiscoveryIndexCache, SlotCache, StoredCatalogTimes, UnchangedOpenCache};
+use crate::caches::{DiscoveryIndexCache, LastProbe, SlotCache, StoredCatalogTimes, UnchangedOpenCache};
 use crate::call_record::Traces;
 use crate::engine::Js;
-use crate::live_runs::LiveRuns;
+use crate::live_runs::{DetachedRuns, LiveRuns};
 use crate::meter::{Meter, MeteredStore, MeteredUpstream};
 use crate::retention::Retention;
 use crate::sync::{WeakMap, lock};
@@ -77,6 +77,10 @@ pub struct Service {
     pub(crate) live_runs: LiveRuns,
     /// This process as an owner of runs, and what it knows of other owners.
     pub(crate) owners: Owners,
+    /// The runs that no caller waits for, which are bounded.
+    pub(crate) detached_runs: Arc<DetachedRuns>,
+    /// The last check of whether the storage takes writes.
+    pub(crate) last_probe: LastProbe,
     /// The JavaScript engine, if the server has one.
     pub(crate) js: Option<Js>,
 }
@@ -116,6 +120,8 @@ impl Service {
             stored_catalogs: StoredCatalogTimes::default(),
             slot_cache: SlotCache::default(),
             live_runs: LiveRuns::default(),
+            detached_runs: Arc::default(),
+            last_probe: LastProbe::default(),
             js: None,
         }
     }
@@ -206,11 +212,6 @@ impl Service {
     /// Returns an id for a request whose caller sent none.
     pub fn new_request_id(&self) -> String {
         self.new_run_id().to_string()
-    }
-
-    /// Checks that the storage answers, so that work can be accepted.
-    pub async fn check_store(&self) -> Result<(), crate::Error> {
-        Ok(self.ports.store.ping().await?)
     }
 
     /// Checks that the blob storage answers.

@@ -128,7 +128,7 @@ fn mcp_options(config: &Config, args: &ServeArgs) -> server::McpOptions {
         Some(ToolSetArg::All) => server::ToolSet::All,
         None => config.tools,
     };
-    server::McpOptions { tools, session_name: args.session_id.clone() }
+    server::McpOptions { tools, session_name: args.session_id.clone(), connections: config.connections.clone() }
 }
 
 fn ready_line(place: &str, config: &Config, catalogs: usize) -> String {

@@ -98,6 +98,7 @@ fn status(error: &session::Error) -> StatusCode {
         // Before the guard on faults below: this one is a defect, and trying again does not help.
         Error::Lost => StatusCode::INTERNAL_SERVER_ERROR,
         Error::Busy => StatusCode::SERVICE_UNAVAILABLE,
+        Error::TooManyDetached { .. } | Error::TooManySlots { .. } => StatusCode::TOO_MANY_REQUESTS,
         fault if fault.is_fault() => StatusCode::SERVICE_UNAVAILABLE,
         _ => StatusCode::BAD_REQUEST,
     }

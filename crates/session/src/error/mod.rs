@@ -87,6 +87,17 @@ pub enum Error {
     LostArtifact(Digest),
     #[error("too many calls change this session at once; try again")]
     Busy,
+    #[error(
+        "this connection has {most} sessions, which is the most; open a new connection, or send `initialize` again"
+    )]
+    TooManySlots { most: usize },
+    #[error(
+        "{what} {most} runs that go on without a waiting caller; ask for one with wait(…), stop one with cancel(…), or leave out \
+         `wait: false`"
+    )]
+    TooManyDetached { what: &'static str, most: usize },
+    #[error("the storage did not take a row within {seconds} s; check its disk")]
+    TooSlow { seconds: u64 },
     #[error(transparent)]
     Js(#[from] JsError),
     #[error(transparent)]
@@ -138,12 +149,14 @@ impl Error {
             Error::DamagedSession { .. } => "storage_damaged",
             Error::LostArtifact(_) => "lost_artifact",
             Error::Busy => "busy",
+            Error::TooManySlots { .. } => "too_many_sessions",
+            Error::TooManyDetached { .. } => "too_many_runs",
             Error::Js(error) => error.code(),
             Error::Store(ports::store::Error::Full(_)) | Error::Blobs(ports::blobs::Error::Full(_)) => "storage_full",
             Error::Store(ports::store::Error::Damaged { .. }) => "storage_damaged",
             Error::Blobs(ports::blobs::Error::Damaged(_) | ports::blobs::Error::Missing(_)) => "storage_damaged",
             Error::Blobs(ports::blobs::Error::Remote(remote)) => remote.problem.code(),
-            Error::Store(_) | Error::Blobs(_) => "storage_unavailable",
+            Error::Store(_) | Error::Blobs(_) | Error::TooSlow { .. } => "storage_unavailable",
             Error::Pin(_) | Error::Damaged(_) => "storage_damaged",
         }
     }
@@ -205,6 +218,7 @@ impl Error {
         matches!(
             self,
             Error::Lost
+                | Error::TooSlow { .. }
                 | Error::NotKept { .. }
                 | Error::Store(_)
                 | Error::Blobs(_)

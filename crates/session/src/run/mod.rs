@@ -54,6 +54,7 @@ impl Service {
         session: Session,
         request: &RunRequest,
     ) -> Result<RunAnswer, Error> {
+        let place = self.reserve_detached(caller, request)?;
         let turn = self.claim_turn(&session, request).await;
         let ticket = match self.gate(caller, &session, request).await? {
             Gate::AlreadyRan(number) => return self.replay(caller, &session, number).await.map(RunAnswer::Finished),
@@ -71,7 +72,12 @@ impl Service {
         let session = Arc::new(session);
         let live = self.start(caller, &session, start::RunWork { ticket, kind: WorkKind::First });
         drop(turn);
-        self.follow(caller, &session, &live, request.wait).await
+        let answer = self.follow(caller, &session, &live, request.wait).await;
+        // Last, because another task now would let the run begin before it has its handle.
+        if let Some(place) = place {
+            place.hold_until_end(&live);
+        }
+        answer
     }
 
     /// Waits for a run, and detaches it with a handle if it takes too long.
@@ -95,6 +101,9 @@ impl Service {
             match self.detach(caller, session, live).await {
                 Ok(answer) => {
                     guard.disarm();
+                    if wait != Some(false) {
+                        self.enter_detached(caller).hold_until_end(live);
+                    }
                     return Ok(answer);
                 }
                 Err(error) => tracing::warn!(%error, "a run could not get a handle; this is retried"),

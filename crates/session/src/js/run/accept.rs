@@ -155,7 +155,7 @@ impl Service {
                 if name.is_empty() || long || name.chars().any(char::is_control) {
                     return Err(JsError::BadName(NAME_CHARS).into());
                 }
-                Ok(Some((SessionName::Named(name.clone()), None)))
+                Ok(Some((self.named_session(caller, name), None)))
             }
         }
     }
