@@ -265,8 +265,8 @@ impl Presence for OnlyThisProcess {
         self.me
     }
 
-    fn is_alive(&self, instance: InstanceId) -> bool {
-        instance == self.me
+    fn liveness(&self, _: InstanceId) -> ports::Liveness {
+        ports::Liveness::Dead
     }
 }
 

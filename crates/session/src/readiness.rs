@@ -39,10 +39,7 @@ impl Service {
 
     async fn write_probe(&self, is_first: bool) -> Result<(), Error> {
         let tenant = TenantId::local();
-        let name = match &self.js {
-            Some(js) => js.presence.this_process().to_string(),
-            None => "alone".to_owned(),
-        };
+        let name = self.owners.me().to_string();
         let mut batch = Batch::default();
         if is_first {
             let range = Range {
