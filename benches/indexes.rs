@@ -101,13 +101,12 @@ async fn lists(store: &SqliteStore, rows: i64) {
     line("the 10 first entries of all tenants", all);
 }
 
-/// Measures batches of 256 writes, so that the flush to disk is a small part.
+/// Measures batches of 256 writes, so that the flush to disk is a small part. All of them write the same rows.
 async fn writes(store: &SqliteStore) {
     const WRITES: i64 = 256;
-    let plain = |number: i64| Key::new(&TenantId::local(), Table::Run, format!("{number:09}"));
     let batch_of = |write: &dyn Fn(Batch, i64) -> Batch| (0..WRITES).fold(Batch::default(), write);
     let without = median(async |_| {
-        store.commit(batch_of(&|batch, n| batch.put(plain(n * 977), value(n), Expect::Any))).await.unwrap();
+        store.commit(batch_of(&|batch, n| batch.put(key(n * 977), value(n), Expect::Any))).await.unwrap();
     })
     .await;
     let unchanged = median(async |_| {
