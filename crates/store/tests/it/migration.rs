@@ -75,7 +75,8 @@ fn names<const N: usize>(suffixes: [&str; N]) -> BTreeSet<String> {
 async fn check_rows(store: &SqliteStore) {
     for name in ["acme", "local"] {
         let tenant = TenantId::parse(name).unwrap();
-        for table in Table::ALL.into_iter().filter(|table| *table != Table::Blob) {
+        // Later versions add their tables at the end.
+        for table in Table::ALL.into_iter().take(26) {
             let range = Range { tenant: tenant.clone(), table, prefix: String::new(), after: None, limit: 100 };
             let mut expected: Vec<(String, Row)> = (1..=3u64)
                 .map(|version| {
