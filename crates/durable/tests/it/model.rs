@@ -100,23 +100,20 @@ struct World {
     losses: u8,
 }
 
+impl Process {
+    fn started(id: u8) -> Self {
+        Self { id, is_alive: true, is_frozen: false, phase: Phase::Idle, version: 0, lease: None, known: None }
+    }
+}
+
 fn instance(id: u8) -> InstanceId {
     InstanceId::from_random([id; 16])
 }
 
 impl World {
     fn first() -> Self {
-        let process = |id| Process {
-            id,
-            is_alive: true,
-            is_frozen: false,
-            phase: Phase::Idle,
-            version: 0,
-            lease: None,
-            known: None,
-        };
         Self {
-            processes: [process(1), process(2)],
+            processes: [Process::started(1), Process::started(2)],
             ids: 2,
             claimed: false,
             lease: None,
@@ -170,14 +167,15 @@ impl World {
         if !process.is_alive {
             with(&|world| {
                 world.ids += 1;
-                world.processes[index] = Process { id: world.ids, ..World::first().processes[0] };
+                world.processes[index] = Process::started(world.ids);
             });
             return;
         }
         if self.crashes > 0 {
             with(&|world| {
                 world.crashes -= 1;
-                world.processes[index] = Process { is_alive: false, phase: Phase::Idle, lease: None, ..process };
+                world.processes[index] = Process::started(process.id);
+                world.processes[index].is_alive = false;
             });
         }
         if process.is_frozen {
@@ -334,7 +332,9 @@ impl World {
     /// Returns whether the run is lost: nothing but further faults and restarts can happen, and it has not ended.
     fn is_stuck(&self, next: &[World]) -> bool {
         let waits = self.processes.iter().all(|process| process.is_alive && !process.is_frozen);
-        let only_faults = next.iter().all(|world| world.crashes < self.crashes || world.freezes < self.freezes || world.cancels < self.cancels);
+        let only_faults = next
+            .iter()
+            .all(|world| world.crashes < self.crashes || world.freezes < self.freezes || world.cancels < self.cancels);
         waits && only_faults && self.claimed && self.ends == 0
     }
 }
