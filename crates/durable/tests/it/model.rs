@@ -346,7 +346,7 @@ enum Check {
     Lost,
 }
 
-/// Explores all worlds. Returns their number, or the promise that one of them breaks.
+/// Visits all worlds. Returns their number, or the promise that one of them breaks.
 fn explore(mistake: Mistake) -> Result<usize, &'static str> {
     let first = World::first();
     let mut seen = HashSet::from([first.clone()]);
