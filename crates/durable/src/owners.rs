@@ -20,6 +20,9 @@ pub const LEASE: Duration = Duration::from_secs(20);
 /// How often an owner of runs renews.
 pub const RENEWAL: Duration = Duration::from_secs(5);
 
+/// How long the renewals of an owner are not read again. Far less than a renewal, so that no renewal is missed.
+const READ_VALID: Duration = Duration::from_secs(1);
+
 /// The bound on leases that are observed at a time. An observation that was dropped starts again, which only delays a takeover.
 const MAX_OBSERVED: usize = 100_000;
 
@@ -43,6 +46,8 @@ pub struct Owners {
     /// For each lease of a living owner: the renewal that was seen, and since when. The lease is part of the key, because a new
     /// lease of an owner that had nothing to renew before must get its whole time.
     observed: Mutex<HashMap<(String, Lease), Observation>>,
+    /// The renewals of other owners, as read within [`READ_VALID`]. A pass of the recovery asks for each of their runs.
+    read: Mutex<HashMap<InstanceId, (Instant, Option<u64>)>>,
 }
 
 /// The last renewal that was seen of the owner of one lease.
@@ -76,7 +81,7 @@ struct OwnerRow {
 
 impl Owners {
     pub fn new(presence: Arc<dyn Presence>, store: Arc<dyn Store>) -> Self {
-        Self { presence, store, renewals: AtomicU64::new(0), observed: Mutex::default() }
+        Self { presence, store, renewals: AtomicU64::new(0), observed: Mutex::default(), read: Mutex::default() }
     }
 
     /// Returns the id of this process.
@@ -137,13 +142,28 @@ impl Owners {
 
     /// Returns the number of renewals in an owner's row. A row that is missing or unreadable counts as a silent owner.
     async fn renewals_of(&self, owner: InstanceId) -> Result<Option<u64>, store::Error> {
+        let known = lock(&self.read).get(&owner).copied();
+        if let Some((at, renewals)) = known
+            && at.elapsed() < READ_VALID
+        {
+            return Ok(renewals);
+        }
         let row = self.store.get(&owner_key(owner)).await?;
-        Ok(row.and_then(|row| serde_json::from_slice::<OwnerRow>(&row.value).ok()).map(|row| row.renewals))
+        let renewals = row.and_then(|row| serde_json::from_slice::<OwnerRow>(&row.value).ok()).map(|row| row.renewals);
+        let mut read = lock(&self.read);
+        read.retain(|_, (at, _)| at.elapsed() < READ_VALID);
+        read.insert(owner, (Instant::now(), renewals));
+        Ok(renewals)
     }
 
     fn observed(&self) -> MutexGuard<'_, HashMap<(String, Lease), Observation>> {
-        self.observed.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.observed)
     }
+}
+
+/// Locks a map. A poisoned lock is ignored, because each change of these maps is a single call.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Owners belong to no tenant. Their rows are stored under the local tenant, which always exists.
