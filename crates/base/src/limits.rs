@@ -49,6 +49,8 @@ pub struct Limits {
     pub row_bytes: usize,
     /// The maximum number of characters of a result that the model sees. Later rows are left out.
     pub shown_chars: usize,
+    /// The maximum number of characters of a plan in an answer. A longer plan says what is missing and where it can be read whole.
+    pub plan_chars: usize,
 }
 
 impl Default for Limits {
@@ -74,6 +76,7 @@ impl Default for Limits {
             inline_ms: 45_000,
             row_bytes: 64 * 1024,
             shown_chars: 4_000,
+            plan_chars: 40_000,
         }
     }
 }
