@@ -25,6 +25,8 @@ pub struct Config {
     pub data: PathBuf,
     /// The database file, by default in the data folder.
     pub database: PathBuf,
+    /// Whether a missing database is created although blobs exist.
+    pub new_database: bool,
     /// The place of the blobs, with its settings.
     pub blobs: BlobsConfig,
     /// The folders of catalog files that are offered and watched.
@@ -135,6 +137,7 @@ impl Config {
         Ok(Self {
             data,
             database,
+            new_database: settings.storage.new,
             blobs,
             catalogs,
             strict_catalogs: settings.strict_catalogs || file.strict_catalogs,
@@ -202,7 +205,10 @@ fn check_limits(limits: &Limits) -> Result<(), Failure> {
         ("template_bytes", limits.template_bytes, 1 << 20),
         ("template_output_bytes", limits.template_output_bytes, 64 << 20),
         ("template_fuel", usize::try_from(limits.template_fuel).unwrap_or(usize::MAX), 1_000_000_000),
+        ("inline_ms", usize::try_from(limits.inline_ms).unwrap_or(usize::MAX), 3_600_000),
+        ("row_bytes", limits.row_bytes, 16 << 20),
         ("shown_chars", limits.shown_chars, 40_000),
+        ("plan_chars", limits.plan_chars, 1_000_000),
     ];
     match bounded.into_iter().find(|(_, value, most)| *value == 0 || value > most) {
         Some((name, value, most)) => Err(Failure::Limit { name, value, most }),
@@ -300,6 +306,92 @@ mod tests {
         assert!(refusal(Limits { pages: 0, ..Limits::default() }).starts_with("`limits.pages` is 0"));
         assert!(refusal(Limits { calls_per_session: usize::MAX, ..Limits::default() }).contains("calls_per_session"));
         assert!(refusal(Limits { request_timeout_ms: 0, ..Limits::default() }).contains("request_timeout_ms"));
+    }
+
+    /// Every limit has a bound, so a new limit cannot be forgotten in `check_limits`.
+    #[test]
+    fn each_limit_is_checked() {
+        for name in toml::Table::try_from(Limits::default()).unwrap().keys() {
+            let limits: Limits = toml::from_str(&format!("{name} = 0")).unwrap();
+            assert!(check_limits(&limits).is_err(), "`limits.{name}` may be 0");
+            let limits: Limits = toml::from_str(&format!("{name} = {}", i64::MAX)).unwrap();
+            assert!(check_limits(&limits).is_err(), "`limits.{name}` has no upper bound");
+        }
+    }
+
+    const OPERATIONS: &str = include_str!("../../../docs/operations.md");
+
+    /// Returns the block of TOML in docs/operations.md that contains `part`.
+    fn documented(part: &str) -> &'static str {
+        let mut blocks = OPERATIONS.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
+        blocks.find(|block| block.contains(part)).unwrap()
+    }
+
+    /// Compares a documented table with the defaults: every setting is documented, with its default.
+    fn assert_documented(name: &str, documented: &toml::Table, defaults: &toml::Table) {
+        for (key, value) in defaults {
+            assert_eq!(documented.get(key), Some(value), "docs/operations.md: [{name}] {key}");
+        }
+        for key in documented.keys() {
+            assert!(defaults.contains_key(key), "docs/operations.md: [{name}] {key} is no setting");
+        }
+    }
+
+    #[test]
+    fn the_documented_limits_are_the_defaults() {
+        let all: toml::Table = toml::from_str(documented("[limits]")).unwrap();
+        let retention: toml::Table = toml::from_str(documented("[retention]")).unwrap();
+        let table = |of: &toml::Table, name: &str| of[name].as_table().unwrap().clone();
+        assert_documented("limits", &table(&all, "limits"), &toml::Table::try_from(Limits::default()).unwrap());
+        assert_documented("js", &table(&all, "js"), &toml::Table::try_from(JsSettings::default()).unwrap());
+        let defaults = toml::Table::try_from(Retention::default()).unwrap();
+        assert_documented("retention", &table(&retention, "retention"), &defaults);
+        let settings = Settings { data: Some("data".into()), ..Settings::default() };
+        let config = Config::read(None, &settings).unwrap();
+        let number = |name: &str| all[name].as_integer().unwrap();
+        assert_eq!(number("port"), i64::from(config.port));
+        assert_eq!(number("drain_seconds"), config.drain_seconds as i64);
+        let blobs: BlobsSettings = toml::from_str("").unwrap();
+        let documented_blobs: toml::Table = toml::from_str(documented("[blobs]")).unwrap();
+        for (name, default) in blobs.numbers() {
+            assert_eq!(documented_blobs["blobs"][name].as_integer(), i64::try_from(default).ok(), "[blobs] {name}");
+        }
+        let writes = config.teaching.writes;
+        assert!(OPERATIONS.contains(&format!("`writes = {writes}`")), "[teaching] writes is {writes}");
+    }
+
+    /// The sentences of other pages that repeat a limit.
+    #[test]
+    fn other_pages_repeat_the_same_limits() {
+        let (limits, js, retention) = (Limits::default(), JsSettings::default(), Retention::default());
+        let heaps = include_str!("../../../docs/heaps.md");
+        let language = include_str!("../../../docs/language.md");
+        let storage = include_str!("../../../docs/storage.md");
+        let sentences = [
+            (heaps, format!("`wait_ms` ({})", grouped(js.wait_ms))),
+            (heaps, format!("`timeout_ms` ({}, at most {})", grouped(js.timeout_ms), grouped(js.most_timeout_ms))),
+            (heaps, format!("`memory_mb` ({}, at most {})", js.memory_mb, js.most_memory_mb)),
+            (heaps, format!("| `code` | {} MiB (`[js] code_bytes`) |", js.code_bytes >> 20)),
+            (heaps, format!("`[js] output_bytes` ({} MiB)", js.output_bytes >> 20)),
+            (heaps, format!("{} unfinished runs of a session and {} of a tenant", js.queue, grouped(js.runs as u64))),
+            (heaps, format!("`[retention] heaps` ({} days)", retention.heaps)),
+            (heaps, format!("the `log_entries` ({}) newest", grouped(u64::from(retention.log_entries)))),
+            (heaps, format!("`sessions` days ({}) after", retention.sessions)),
+            (language, format!("until {} rows or {} pages", grouped(limits.rows as u64), limits.pages)),
+            (language, format!("Over {} characters", grouped(limits.shown_chars as u64))),
+            (storage, format!("up to {} KiB (`limits.row_bytes`)", limits.row_bytes >> 10)),
+        ];
+        for (page, sentence) in sentences {
+            assert!(page.contains(&sentence), "no page says: {sentence}");
+        }
+    }
+
+    /// Writes a number with a comma between thousands.
+    fn grouped(number: u64) -> String {
+        let digits = number.to_string();
+        let groups: Vec<&str> =
+            digits.as_bytes().rchunks(3).rev().map(|group| std::str::from_utf8(group).unwrap()).collect();
+        groups.join(",")
     }
 
     #[test]

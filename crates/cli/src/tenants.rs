@@ -7,6 +7,7 @@ use access::Identity;
 use access::keys::ConfiguredKey;
 use base::{Digest, Principal, TenantId, similar_names};
 use catalog::{Permissions, Registry};
+use ports::Store;
 use serde::Deserialize;
 
 use crate::failure::Failure;
@@ -75,6 +76,49 @@ pub fn heap_limits_mb(tenants: &TenantsSettings) -> BTreeMap<TenantId, u64> {
 pub fn default_principal() -> Principal {
     // `DEFAULT_PRINCIPAL` has only letters, so parsing it always succeeds.
     Principal::parse(DEFAULT_PRINCIPAL).unwrap_or_else(|_| Principal::local())
+}
+
+/// Returns the tenants that have a table in the settings. Only their keys are accepted.
+pub fn named_tenants(tenants: &TenantsSettings) -> BTreeSet<TenantId> {
+    tenants.keys().cloned().collect()
+}
+
+/// Returns whether the settings alone say that requests need a key: they have a key, or a tenant that is reached only with one. A lost
+/// database must not open a server whose keys were stored in it.
+pub fn need_keys(tenants: &TenantsSettings) -> bool {
+    let local = TenantId::local();
+    tenants.iter().any(|(tenant, settings)| *tenant != local || !settings.keys.is_empty())
+}
+
+/// Finds a tenant that has a table in the settings, so that a key can be made for it.
+pub fn find_named_tenant(tenants: &TenantsSettings, name: &str) -> Result<TenantId, Failure> {
+    let tenant = tenants.keys().find(|tenant| tenant.as_str() == name).cloned();
+    tenant.ok_or_else(|| Failure::NoTenant {
+        name: base::printable(name, 80),
+        near: similar_names(name, tenants.keys().map(TenantId::as_str)),
+    })
+}
+
+/// Returns the tenants that have valid stored keys and no table in the settings. Their keys are refused.
+pub async fn unnamed_tenants_with_keys(
+    tenants: &TenantsSettings,
+    store: &dyn Store,
+) -> Result<Vec<TenantId>, access::Error> {
+    let mut unnamed = Vec::new();
+    for tenant in access::keys::tenants_with_keys(store).await? {
+        let named = tenants.contains_key(&tenant);
+        if !named && access::keys::list(store, &tenant).await?.iter().any(|key| key.revoked.is_none()) {
+            unnamed.push(tenant);
+        }
+    }
+    Ok(unnamed)
+}
+
+/// Returns the sentence about the refused keys of a tenant that the settings do not name.
+pub fn unnamed_tenant_problem(tenant: &TenantId) -> String {
+    format!(
+        "the settings do not name the tenant `{tenant}`, so its keys are refused; add a table [tenants.{tenant}], which may be empty, or revoke the keys"
+    )
 }
 
 /// Returns the tenants of the settings and the tenant `local`, which always exists.

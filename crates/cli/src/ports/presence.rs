@@ -1,7 +1,7 @@
 //! Finds out which processes on this data folder are alive: each process locks a file of its own until it ends.
 //! Invariant: a dead process is not reported as alive, because the kernel releases the lock when the process ends, even after a crash.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -24,12 +24,12 @@ impl FilePresence {
     /// Registers this process in the subfolder `processes` of `data`, and removes the files of dead processes.
     pub fn join(data: &Path) -> std::io::Result<Self> {
         let folder = data.join("processes");
-        std::fs::create_dir_all(&folder)?;
+        store::folder::create_private(&folder)?;
         let me = InstanceId::from_random(SystemEntropy.bytes());
         // The file is renamed to the id only after it is locked. Another process would take a file that has an id and no lock for the
         // file of a dead process, and remove it.
         let unnamed = folder.join(format!("{STARTING}{me}"));
-        let lock = OpenOptions::new().create_new(true).write(true).open(&unnamed)?;
+        let lock = store::folder::create_new_file(&unnamed)?;
         lock.try_lock().map_err(|error| match error {
             TryLockError::Error(error) => error,
             TryLockError::WouldBlock => std::io::ErrorKind::WouldBlock.into(),
