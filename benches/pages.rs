@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use base::{Limits, Secret, TenantId, Timestamp};
+use base::{Limits, Origin, Secret, TenantId, Timestamp};
 use catalog::Catalog;
 use lang::scope::{ExposedEntity, Scope};
 use serde_json::{Value, json};
@@ -40,8 +40,12 @@ struct NoSecrets;
 
 #[async_trait]
 impl ports::Secrets for NoSecrets {
-    async fn get(&self, _: &TenantId, name: &str) -> Result<Secret, ports::secrets::Error> {
+    async fn get(&self, _: &TenantId, name: &str, _: &Origin) -> Result<Secret, ports::secrets::Error> {
         Err(ports::secrets::Error::NotSet { name: name.to_owned(), hint: String::new() })
+    }
+
+    async fn check_binding(&self, _: &TenantId, _: &str, _: &Origin) -> Result<(), ports::secrets::Error> {
+        Ok(())
     }
 }
 

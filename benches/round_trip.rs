@@ -42,8 +42,12 @@ struct NoSecrets;
 
 #[async_trait]
 impl ports::Secrets for NoSecrets {
-    async fn get(&self, _: &TenantId, name: &str) -> Result<Secret, ports::secrets::Error> {
+    async fn get(&self, _: &TenantId, name: &str, _: &Origin) -> Result<Secret, ports::secrets::Error> {
         Err(ports::secrets::Error::NotSet { name: name.to_owned(), hint: String::new() })
+    }
+
+    async fn check_binding(&self, _: &TenantId, _: &str, _: &Origin) -> Result<(), ports::secrets::Error> {
+        Ok(())
     }
 }
 

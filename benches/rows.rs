@@ -212,7 +212,11 @@ struct DelayedUpstream(Duration);
 
 #[async_trait]
 impl ports::Upstream for DelayedUpstream {
-    async fn send(&self, _: ports::upstream::Call) -> Result<Response, ports::upstream::Error> {
+    async fn send_checked(
+        &self,
+        _: ports::upstream::Call,
+        _: &dyn ports::upstream::DepartureCheck,
+    ) -> Result<Response, ports::upstream::Error> {
         tokio::time::sleep(self.0).await;
         Ok(Response { status: 200, headers: vec![], body: br#"{"id": "x", "name": "Xena"}"#.to_vec() })
     }

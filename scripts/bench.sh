@@ -15,5 +15,6 @@ for bench in front waves discovery; do
   cargo bench --locked --quiet --package teach --bench "$bench"
 done
 cargo bench --locked --quiet --package exec --bench rows
+cargo bench --locked --quiet --package store --bench indexes
 TOKAMAK_QJS=$(scripts/qjs.sh) cargo bench --locked --quiet --package js --bench heaps
 benches/tokens.sh

@@ -35,7 +35,7 @@ seeds() {
 }
 
 targets=("$@")
-[ ${#targets[@]} -gt 0 ] || targets=(lexer parser checker catalog heap_image)
+[ ${#targets[@]} -gt 0 ] || targets=(lexer parser checker catalog heap_image links redaction envelope handles)
 seconds="${FUZZ_SECONDS:-60}"
 failed=0
 for target in "${targets[@]}"; do
@@ -44,6 +44,19 @@ for target in "${targets[@]}"; do
     catalog) mkdir -p "$work/corpus/catalog"; cp catalogs/*.yaml tests/catalogs/*.yaml tests/catalog/every.yaml tests/lang/*.yaml tests/lang/catalogs/*.yaml "$work/corpus/catalog/"; options+=(-max_len=65536) ;;
     # The target makes valid objects itself, so it needs no seeds.
     heap_image) mkdir -p "$work/corpus/heap_image"; options+=(-max_len=4096) ;;
+    links | redaction) mkdir -p "$work/corpus/$target"; options+=(-max_len=4096 -dict="$PWD/fuzz/escapes.dict") ;;
+    envelope)
+      mkdir -p "$work/corpus/envelope"
+      printf '%s' '{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"x","arguments":{"id":[1]}}}' >"$work/corpus/envelope/call"
+      printf '%s' '{"params":{"a":"\\","b":"{\"id\":3}"},"id": -7 ,"method":"x","jsonrpc":"2.0"}' >"$work/corpus/envelope/late_id"
+      options+=(-max_len=4096) ;;
+    handles)
+      mkdir -p "$work/corpus/handles"
+      printf '%s' 'plasm://session/s0/r/1#result' >"$work/corpus/handles/run"
+      printf '%s' 's12' >"$work/corpus/handles/slot"
+      printf '%s' '3df6d414-4ce0-409f-87bd-d689b1c3b387' >"$work/corpus/handles/uuid"
+      printf "plasm://execute/%064d/3df6d414-4ce0-409f-87bd-d689b1c3b387/run/3df6d414-4ce0-409f-87bd-d689b1c3b387" 0 >"$work/corpus/handles/canonical"
+      options+=(-max_len=512) ;;
     *) seeds "$target" tests/lang/*/*.case tests/run/*.case; options+=(-max_len=8192 -dict="$PWD/fuzz/program.dict") ;;
   esac
   mkdir -p "$work/findings/$target"

@@ -265,8 +265,8 @@ impl Presence for OnlyThisProcess {
         self.me
     }
 
-    fn is_alive(&self, instance: InstanceId) -> bool {
-        instance == self.me
+    fn liveness(&self, _: InstanceId) -> ports::Liveness {
+        ports::Liveness::Dead
     }
 }
 
@@ -311,7 +311,11 @@ impl SlowUpstream {
 
 #[async_trait]
 impl Upstream for SlowUpstream {
-    async fn send(&self, _: upstream::Call) -> Result<Response, upstream::Error> {
+    async fn send_checked(
+        &self,
+        _: upstream::Call,
+        _: &dyn upstream::DepartureCheck,
+    ) -> Result<Response, upstream::Error> {
         let started = Instant::now();
         if !self.answers.load(Ordering::SeqCst) {
             std::future::pending::<()>().await;

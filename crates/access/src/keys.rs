@@ -1,7 +1,7 @@
 //! API keys: finds the identity of a key, and creates, lists and revokes keys.
 //! Invariants: a key is shown once, when it is made. Only its digest is stored, under its tenant. A revoked key stays stored as
 //! revoked, because a server that has ever had a key must not fall back to answering without one; only `delete_all` removes it.
-//! A key of a tenant that the settings do not name is refused, because a deleted table would otherwise give the key every right.
+//! A key of a tenant that is not among the accepted ones is refused, because a deleted table would otherwise give the key every right.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -103,17 +103,17 @@ pub struct ApiKeys {
     store: Arc<dyn Store>,
     /// The keys that the settings name.
     configured: Vec<ConfiguredKey>,
-    /// The tenants that the settings name. A stored key of any other tenant is refused.
+    /// The tenants whose stored keys are accepted. A stored key of any other tenant is refused.
     tenants: BTreeSet<TenantId>,
 }
 
 impl ApiKeys {
-    /// Accepts the keys of the settings, and the stored keys of `tenants`, which are the tenants that the settings name.
+    /// Accepts the keys of the settings, and the stored keys of `tenants`: those that the settings name, or `local` if they name none.
     pub fn new(store: Arc<dyn Store>, configured: Vec<ConfiguredKey>, tenants: BTreeSet<TenantId>) -> Self {
         Self { store, configured, tenants }
     }
 
-    /// Returns the identity of a key, or `None` for a key that is unknown, revoked, or of a tenant that the settings do not name.
+    /// Returns the identity of a key, or `None` for a key that is unknown, revoked, or of a tenant that is not accepted.
     pub async fn identify(&self, key: &str) -> Result<Option<Identity>, Error> {
         if key.len() > MAX_KEY_BYTES {
             return Ok(None);

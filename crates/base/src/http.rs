@@ -93,6 +93,17 @@ impl Origin {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// Returns the host and the port. An IPv6 address has no brackets.
+    pub fn host_and_port(&self) -> (&str, u16) {
+        let (scheme, authority) = self.0.split_once("://").unwrap_or(("https", &self.0));
+        let default = if scheme == "https" { 443 } else { 80 };
+        let (host, port) = match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+            Some((host, rest)) => (host, rest.strip_prefix(':')),
+            None => authority.split_once(':').map_or((authority, None), |(host, port)| (host, Some(port))),
+        };
+        (host, port.and_then(|port| port.parse().ok()).unwrap_or(default))
+    }
 }
 
 /// Splits `host:port` into host and port. Characters that could begin a user, a path or a query are refused.
@@ -169,6 +180,15 @@ pub enum Auth {
 }
 
 impl Auth {
+    /// Returns the origin that receives the secrets, for requests to `request_origin`: the token endpoint of OAuth, and
+    /// otherwise the origin of the request.
+    pub fn secret_origin<'a>(&'a self, request_origin: &'a Origin) -> &'a Origin {
+        match self {
+            Self::Oauth2 { token_origin, .. } => token_origin,
+            _ => request_origin,
+        }
+    }
+
     /// Returns the names of the secrets that are needed to sign a request.
     pub fn secret_names(&self) -> Vec<&str> {
         match self {
@@ -323,6 +343,15 @@ mod tests {
         assert_eq!(origin("HTTPS://Api.Example.com:443"), Ok("https://api.example.com".into()));
         assert_eq!(origin("http://127.0.0.1:8080"), Ok("http://127.0.0.1:8080".into()));
         assert_eq!(origin("http://[::1]:90"), Ok("http://[::1]:90".into()));
+        for (text, host, port) in [
+            ("https://api.example.com", "api.example.com", 443),
+            ("http://api.example.com", "api.example.com", 80),
+            ("https://127.0.0.1:8443", "127.0.0.1", 8443),
+            ("http://[::1]:90", "::1", 90),
+            ("https://[fd00::1]", "fd00::1", 443),
+        ] {
+            assert_eq!(Origin::parse(text).unwrap().host_and_port(), (host, port));
+        }
         for bad in [
             "ftp://x",
             "https://",

@@ -16,6 +16,7 @@ mod printable;
 mod secret;
 mod similar;
 mod span;
+mod system_limit;
 mod time;
 
 pub use diagnostic::{Code, Diagnostic, Severity, render_for_model, render_for_people};
@@ -27,9 +28,10 @@ pub use id::{
     SlotError, TenantId,
 };
 pub use json::{canonical, depth_exceeds};
-pub use limits::Limits;
+pub use limits::{ConnectionLimits, Limits};
 pub use printable::{printable, quote, visible, visible_lines};
 pub use secret::Secret;
 pub use similar::{closest_name, similar_names};
 pub use span::{LineIndex, SourceLocation, Span};
+pub use system_limit::system_limit;
 pub use time::Timestamp;

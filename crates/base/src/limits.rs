@@ -51,6 +51,16 @@ pub struct Limits {
     pub shown_chars: usize,
     /// The maximum number of characters of a plan in an answer. A longer plan says what is missing and where it can be read whole.
     pub plan_chars: usize,
+    /// The maximum number of rows in the answer of a list.
+    pub list_rows: usize,
+    /// The maximum size of the rows in the answer of a list, as JSON. A list has at least one row, however large.
+    pub list_bytes: usize,
+    /// The maximum number of sessions that one transport session (`Mcp-Session-Id`) may open.
+    pub slots_per_connection: usize,
+    /// The maximum number of runs of one tenant that no caller waits for.
+    pub detached_runs: usize,
+    /// The maximum number of runs of all tenants that no caller waits for.
+    pub detached_runs_of_all: usize,
 }
 
 impl Default for Limits {
@@ -77,6 +87,57 @@ impl Default for Limits {
             row_bytes: 64 * 1024,
             shown_chars: 4_000,
             plan_chars: 40_000,
+            list_rows: 1_000,
+            list_bytes: 4_000_000,
+            slots_per_connection: 1_000,
+            detached_runs: 256,
+            detached_runs_of_all: 1_024,
+        }
+    }
+}
+
+/// The limits on the connections of one server, over HTTP and stdio. The settings can lower or raise each limit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ConnectionLimits {
+    /// The maximum number of simultaneous connections. If more than half of them are in use, the oldest idle ones are closed.
+    pub places: usize,
+    /// The number of places that only health checks and requests with a valid key can keep.
+    pub reserved: usize,
+    /// The maximum number of simultaneous connections from one address.
+    pub per_address: usize,
+    /// The time after which an idle connection is closed. Each answer announces it in `Keep-Alive`.
+    pub idle_seconds: u64,
+    /// The time within which the head of a request must arrive.
+    pub head_seconds: u64,
+    /// The time within which the body of a request must arrive.
+    pub body_seconds: u64,
+    /// The time after which a connection is closed whose client takes nothing, or almost nothing, of its answer.
+    pub write_seconds: u64,
+    /// The maximum size of one answer, in MB.
+    pub answer_mb: usize,
+    /// The maximum size of all answers together that wait for their clients to read them, in MB.
+    pub answers_mb: usize,
+    /// The maximum number of requests under way in one transport session or on standard input.
+    pub requests_under_way: usize,
+    /// The maximum number of transport sessions in memory that have no open stream. All others are only stored.
+    pub transport_sessions: usize,
+}
+
+impl Default for ConnectionLimits {
+    fn default() -> Self {
+        Self {
+            places: 2_048,
+            reserved: 256,
+            per_address: 1_024,
+            idle_seconds: 75,
+            head_seconds: 15,
+            body_seconds: 30,
+            write_seconds: 30,
+            answer_mb: 64,
+            answers_mb: 256,
+            requests_under_way: 64,
+            transport_sessions: 128,
         }
     }
 }

@@ -28,7 +28,10 @@ pub use model::{
     FieldSource, Graphql, Http, Idempotency, Kind, ListStyle, MultipartPart, Param, Probe, Relation, Role, Row,
     RowForm, Rows, Show, Transport, ValueTemplate, Via,
 };
-pub use paging::{NextPage, PageParamLocation, PagePosition, PageRequest, PageSize, Paging, PagingError, PagingForm};
+pub use paging::{
+    NextPage, PageAddress, PageParamLocation, PagePosition, PageRequest, PageSize, Paging, PagingError, PagingForm,
+    resolve_link,
+};
 pub use path::DataPath;
 pub use permissions::Permissions;
 pub use read::{Rejected, is_reserved_header, raw, read, schema};

@@ -1,7 +1,7 @@
 //! Paging: the ways in which APIs divide lists into pages, and the calculation of the next page's position from an
 //! answer.
-//! Invariant: a link to the next page is followed only on the catalog's own origin. A page that names itself as the
-//! next page ends the list.
+//! Invariant: a link to the next page is resolved against the address of its page (RFC 3986, section 5), and followed
+//! only on the catalog's own origin. A page that names itself as the next page ends the list.
 
 use base::{Origin, Response};
 use serde::{Deserialize, Serialize};
@@ -127,12 +127,22 @@ pub struct Page<'a> {
     pub last: Option<&'a Map<String, Value>>,
 }
 
+/// The address of a page: the base against which a relative link of its answer is resolved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PageAddress<'a> {
+    pub origin: &'a Origin,
+    /// The percent-encoded path of the request.
+    pub path: String,
+    pub query: Vec<(String, String)>,
+}
+
 impl Paging {
-    /// Returns how the list continues after `page`, the answer to `request`. `rows_so_far` is the number of rows in
-    /// all pages up to and including this page.
-    pub fn next_page(
+    /// Returns how the list continues after `page`, the answer to `request`. `address` returns the address of the page,
+    /// which is needed only if the answer contains a link. `rows_so_far` is the number of rows in all pages up to and
+    /// including this page.
+    pub fn next_page<'a>(
         &self,
-        origin: &Origin,
+        address: impl FnOnce() -> PageAddress<'a>,
         request: &PageRequest,
         page: &Page<'_>,
         rows_so_far: usize,
@@ -156,11 +166,18 @@ impl Paging {
                 Some(value) => read_cursor(&value, &read.to_string())?.map(PagePosition::Cursor),
                 None => None,
             },
-            PagingForm::Link => {
-                find_next_link(page.response).map(|url| parse_next_address(origin, &url)).transpose()?
-            }
+            PagingForm::Link => match find_next_link(page.response) {
+                Some(link) => match resolve_link(&address(), &link)? {
+                    None => return Ok(NextPage::Lost),
+                    next => next,
+                },
+                None => None,
+            },
             PagingForm::Next { read } => match read.find(page.body).as_deref() {
-                Some(Value::String(url)) if !url.is_empty() => Some(parse_next_address(origin, url)?),
+                Some(Value::String(link)) if !link.is_empty() => match resolve_link(&address(), link)? {
+                    None => return Ok(NextPage::Lost),
+                    next => next,
+                },
                 None | Some(Value::Null | Value::Bool(false) | Value::String(_)) => None,
                 Some(_) => return Err(PagingError::NotUrl),
             },
@@ -235,10 +252,16 @@ fn read_cursor(value: &Value, source: &str) -> Result<Option<String>, PagingErro
     }
 }
 
-/// Parses a link to the next page, which is absolute or relative to the origin. A link to another origin is refused.
-fn parse_next_address(origin: &Origin, link: &str) -> Result<PagePosition, PagingError> {
-    let origin_url = Url::parse(origin.as_str()).map_err(|_| PagingError::NotUrl)?;
-    let url = origin_url.join(link).map_err(|_| PagingError::NotUrl)?;
+/// Resolves a link to the next page as RFC 3986 says: `?page=2`, `next`, `../x`, `/x` and a whole URL are all possible.
+/// Returns `None` if the link leads to the page itself. A link to another origin is refused.
+pub fn resolve_link(page: &PageAddress<'_>, link: &str) -> Result<Option<PagePosition>, PagingError> {
+    let mut base = Url::parse(page.origin.as_str()).map_err(|_| PagingError::NotUrl)?;
+    let origin_url = base.clone();
+    base.set_path(&page.path);
+    if !page.query.is_empty() {
+        base.query_pairs_mut().extend_pairs(&page.query);
+    }
+    let url = base.join(link).map_err(|_| PagingError::NotUrl)?;
     let is_same_origin = url.scheme() == origin_url.scheme()
         && url.host() == origin_url.host()
         && url.port_or_known_default() == origin_url.port_or_known_default()
@@ -249,8 +272,9 @@ fn parse_next_address(origin: &Origin, link: &str) -> Result<PagePosition, Pagin
         let shown = url.host_str().unwrap_or("no host");
         return Err(PagingError::Foreign(shown.chars().take(100).collect()));
     }
-    let query = url.query_pairs().map(|(name, value)| (name.into_owned(), value.into_owned())).collect();
-    Ok(PagePosition::Address { path: url.path().to_owned(), query })
+    let query: Vec<_> = url.query_pairs().map(|(name, value)| (name.into_owned(), value.into_owned())).collect();
+    let is_same_page = url.path() == page.path && query == page.query;
+    Ok((!is_same_page).then(|| PagePosition::Address { path: url.path().to_owned(), query }))
 }
 
 /// Returns the URL with `rel="next"` of a `Link` header (RFC 8288): `<url>; rel="next", <url>; rel="last"`.
@@ -285,7 +309,9 @@ mod tests {
         let response = Response { status: 200, headers, body: Vec::new() };
         let origin = Origin::parse("https://api.example.com").unwrap();
         let page = Page { response: &response, body: &body, rows: 2, last: None };
-        paging.next_page(&origin, &PageRequest { at, size: 2 }, &page, 2)
+        let address =
+            || PageAddress { origin: &origin, path: "/v1/list".into(), query: vec![("q".into(), "a b".into())] };
+        paging.next_page(address, &PageRequest { at, size: 2 }, &page, 2)
     }
 
     fn next(url: Value) -> Result<NextPage, PagingError> {
@@ -311,6 +337,63 @@ mod tests {
             assert!(matches!(next(json!(bad)), Err(PagingError::Foreign(_))), "{bad}: {:?}", next(json!(bad)));
         }
         assert_eq!(next(Value::Null), Ok(NextPage::End));
+    }
+
+    #[test]
+    fn a_relative_link_is_resolved_against_its_page() {
+        let origin = Origin::parse("https://api.example.com").unwrap();
+        let resolved = |path: &str, link: &str| {
+            let page = PageAddress { origin: &origin, path: path.into(), query: vec![("q".into(), "a b".into())] };
+            match resolve_link(&page, link).unwrap() {
+                Some(PagePosition::Address { path, query }) => {
+                    let pairs: Vec<_> = query.iter().map(|(name, value)| format!("{name}={value}")).collect();
+                    format!("{path}?{}", pairs.join("&"))
+                }
+                other => format!("{other:?}"),
+            }
+        };
+        for (link, address) in [
+            ("?page=2", "/v1/orgs/7/items?page=2"),
+            ("next?page=2", "/v1/orgs/7/next?page=2"),
+            ("./items?page=2", "/v1/orgs/7/items?page=2"),
+            ("../8/items?page=2", "/v1/orgs/8/items?page=2"),
+            ("../../../../../x", "/x?"),
+            ("/v2/items?page=2#top", "/v2/items?page=2"),
+            ("//api.example.com/v2?page=2", "/v2?page=2"),
+            ("https://api.example.com/v2?page=2", "/v2?page=2"),
+            // A scheme without an authority is resolved like a relative link by URL parsers for the web.
+            ("https:/v2?page=2", "/v2?page=2"),
+            ("?q=a+b&page=2", "/v1/orgs/7/items?q=a b&page=2"),
+            ("%2e%2e/x", "/v1/orgs/x?"),
+            // Each of these names the page itself.
+            ("", "None"),
+            ("#more", "None"),
+            ("?q=a%20b", "None"),
+            ("items?q=a+b", "None"),
+        ] {
+            assert_eq!(resolved("/v1/orgs/7/items", link), address, "{link}");
+        }
+        assert_eq!(resolved("/v1/items/", "next?page=2"), "/v1/items/next?page=2");
+        assert_eq!(resolved("/a%2Fb/c", "?page=2"), "/a%2Fb/c?page=2", "an encoded slash stays encoded");
+        let itself = next_page(PagingForm::Link, PagePosition::First, json!([]), Some("<?q=a%20b>; rel=next"));
+        assert_eq!(itself, Ok(NextPage::Lost));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_resolved_link_is_a_path_on_the_origin(
+            path in "(/[a-z0-9%2F.~]{0,5}){1,4}",
+            link in proptest::prop_oneof![".{0,40}", "[/\\\\.:?#@%a-z0-9\\[\\]]{0,20}", "(https?:)?[/\\\\]{0,3}[a-z.@:0-9]{0,12}[/?#][./a-z%2]{0,9}"],
+        ) {
+            let origin = Origin::parse("https://api.example.com").unwrap();
+            let page = PageAddress { origin: &origin, path, query: vec![] };
+            if let Ok(Some(PagePosition::Address { path, .. })) = resolve_link(&page, &link) {
+                proptest::prop_assert!(path.starts_with('/') && !path.starts_with("//"), "{path}");
+                let sent = Url::parse(&format!("{origin}{path}")).unwrap();
+                proptest::prop_assert_eq!((sent.host_str(), sent.path()), (Some("api.example.com"), path.as_str()));
+                proptest::prop_assert!(sent.query().is_none() && sent.fragment().is_none() && sent.port().is_none());
+            }
+        }
     }
 
     #[test]

@@ -27,10 +27,10 @@ const CLOCK_JUMP: Duration = Duration::from_secs(60 * 60);
 const WAIT_AFTER_JUMP: Duration = Duration::from_secs(24 * 60 * 60);
 /// The longest time that a stopping server waits until the last traces are written and exported.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(5);
-/// The interval between two searches for runs of processes that have died.
-const TAKEOVER_INTERVAL: Duration = Duration::from_secs(5);
 /// The interval between two searches for the first API key.
 const KEY_SEARCH_INTERVAL: Duration = Duration::from_secs(1);
+/// The interval between two searches for runs of processes that have died.
+const RECOVERY_INTERVAL: Duration = Duration::from_secs(5);
 /// The time before the end of the drain time at which callers that still wait for a run get the state of the run as their answer.
 const RELEASE_BEFORE_END: Duration = Duration::from_secs(1);
 
@@ -57,7 +57,8 @@ pub fn start(
     let tenants = tenants::all_tenants(&config.tenants);
     tokio::spawn(collect(service.clone(), ended.clone()));
     tokio::spawn(store_engine(service.clone(), tenants.clone(), ended.clone()));
-    tokio::spawn(resume_scripts(service.clone(), tenants, stop.clone()));
+    tokio::spawn(service.clone().renew_until(ended.clone()));
+    tokio::spawn(recover_runs(service.clone(), tenants, stop.clone()));
     let drain = Duration::from_secs(config.drain_seconds);
     tokio::spawn(release_waiters(Arc::downgrade(service), drain, stop.clone()));
     Ok(BackgroundTasks(tasks))
@@ -107,18 +108,22 @@ pub async fn require_keys_after_the_first(app: Arc<App>, stop: CancellationToken
     }
 }
 
-/// Takes over the script runs of dead processes: at the start, and whenever another process on this data folder dies.
-async fn resume_scripts(service: Arc<Service>, tenants: Vec<TenantId>, stop: CancellationToken) {
+/// Continues the runs of dead and frozen processes, programs and scripts: at the start, and whenever another process on this data
+/// folder dies.
+async fn recover_runs(service: Arc<Service>, tenants: Vec<TenantId>, stop: CancellationToken) {
     loop {
-        match service.resume_js(&tenants).await {
-            Ok(0) => {}
-            Ok(runs) => tracing::info!(runs, "this process continues the JavaScript runs of a process that died"),
-            Err(error) => {
-                tracing::warn!(%error, "cannot search for JavaScript runs of processes that died; the search is repeated");
+        let (programs, scripts) = tokio::join!(service.recover_programs(&tenants), service.resume_js(&tenants));
+        for (kind, recovered) in [("programs", programs), ("scripts", scripts)] {
+            match recovered {
+                Ok(0) => {}
+                Ok(runs) => tracing::info!(runs, kind, "this process continues the runs of a process that died"),
+                Err(error) => {
+                    tracing::warn!(%error, kind, "cannot search for runs of processes that died; the search is repeated");
+                }
             }
         }
         tokio::select! {
-            () = tokio::time::sleep(TAKEOVER_INTERVAL) => {}
+            () = tokio::time::sleep(RECOVERY_INTERVAL) => {}
             () = stop.cancelled() => return,
         }
     }

@@ -1,15 +1,18 @@
 //! Reads the settings once, from the configuration file, the environment and the flags.
 //! Invariant: an unknown key in the configuration file is an error with its line. A flag overrides the configuration file.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use base::{Limits, Secret};
+use ::ports::secrets::{NAME_RULE, is_name};
+use base::{ConnectionLimits, Limits, Origin, Secret};
 use catalog::Catalog;
 use serde::Deserialize;
 use server::ToolSet;
 use session::{JsSettings, Retention};
+use store::secrets::Bindings;
 use teach::Teaching;
 
 use crate::args::Settings;
@@ -17,6 +20,9 @@ use crate::blobs::{BlobsConfig, BlobsSettings};
 use crate::failure::Failure;
 use crate::ports;
 use crate::tenants::{self, TenantsSettings};
+
+/// The host names that a request may always have in its header Host.
+pub const LOOPBACK_HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
 /// The settings of a process, with flags and defaults applied.
 #[derive(Debug, Clone)]
@@ -46,9 +52,14 @@ pub struct Config {
     pub secrets_dir: Option<PathBuf>,
     /// The key that opens the encrypted secrets in the data folder.
     pub secrets_key: Option<Secret>,
+    /// The origins to which each secret may be sent. `tokamak secret bind` stores more of them in the data folder.
+    pub secrets: Bindings,
+    /// The origin at which callers reach this server from outside, such as that of a proxy. Code and catalogs cannot call it.
+    pub public_url: Option<Origin>,
     /// The catalogs made from the specifications of `serve --openapi`, which are offered like shipped catalogs.
     pub imported: Vec<Arc<Catalog>>,
     pub limits: Limits,
+    pub connections: ConnectionLimits,
     pub retention: Retention,
     /// The base URL of the OpenTelemetry collector to which calls are exported as spans.
     pub otlp: Option<String>,
@@ -107,7 +118,10 @@ struct ConfigFile {
     drain_seconds: Option<u64>,
     secrets_dir: Option<PathBuf>,
     secrets_key_file: Option<PathBuf>,
+    secrets: BTreeMap<String, BoundOrigins>,
+    public_url: Option<Origin>,
     limits: Limits,
+    connections: ConnectionLimits,
     retention: Retention,
     telemetry: Telemetry,
     teaching: Teaching,
@@ -116,6 +130,14 @@ struct ConfigFile {
     auth: Option<AuthMode>,
     auth_resolution: AuthResolution,
     tools: ToolSet,
+}
+
+/// The origins of one secret in the table `[secrets]`.
+#[derive(Debug, Deserialize)]
+#[serde(untagged, expecting = "expected an origin such as \"https://api.example.com\", or a list of origins")]
+enum BoundOrigins {
+    One(Origin),
+    Several(BTreeSet<Origin>),
 }
 
 impl Config {
@@ -127,13 +149,14 @@ impl Config {
         let blobs = BlobsConfig::read(file.blobs, &settings.storage, &data)?;
         let catalogs = if settings.catalogs.is_empty() { file.catalogs } else { settings.catalogs.clone() };
         check_limits(&file.limits)?;
+        check_connections(&file.connections)?;
         check_retention(&file.retention)?;
         // A range check refuses NaN too. Both `< 0.0` and `> 1.0` are false for NaN.
         if !(0.0..=1.0).contains(&file.teaching.writes) {
             return Err(Failure::Score { value: file.teaching.writes });
         }
         tenants::check_tenants(&file.tenants)?;
-        let loopback = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
+        let loopback = LOOPBACK_HOSTS.map(str::to_owned);
         Ok(Self {
             data,
             database,
@@ -148,8 +171,11 @@ impl Config {
             drain_seconds: file.drain_seconds.unwrap_or(10),
             secrets_dir: file.secrets_dir,
             secrets_key: secrets_key(file.secrets_key_file.as_deref())?,
+            secrets: secret_bindings(file.secrets)?,
+            public_url: file.public_url,
             imported: Vec::new(),
             limits: file.limits,
+            connections: file.connections,
             otlp: file.telemetry.otlp,
             retention: file.retention,
             teaching: file.teaching,
@@ -185,6 +211,35 @@ fn secrets_key(file: Option<&Path>) -> Result<Option<Secret>, Failure> {
     }
 }
 
+/// Returns the bindings of the table `[secrets]`. A value that is no origin, such as a secret itself, is refused without printing it.
+fn secret_bindings(table: BTreeMap<String, BoundOrigins>) -> Result<Bindings, Failure> {
+    let mut bindings = Bindings::new();
+    for (name, origins) in table {
+        let origins = match origins {
+            BoundOrigins::One(origin) => BTreeSet::from([origin]),
+            BoundOrigins::Several(origins) => origins,
+        };
+        origins.iter().try_for_each(|origin| check_binding(&name, origin))?;
+        bindings.insert(name, origins);
+    }
+    Ok(bindings)
+}
+
+/// Refuses a binding of a name that no secret may have, or to an origin that must not receive a secret.
+pub fn check_binding(name: &str, origin: &Origin) -> Result<(), Failure> {
+    let shown_name = || base::printable(name, 80);
+    if !is_name(name) || name == ports::SECRETS_KEY {
+        return Err(Failure::Binding { name: shown_name(), problem: NAME_RULE.to_owned() });
+    }
+    if !origin.is_safe_for_secrets() {
+        let problem = format!(
+            "a secret is never sent over plain http to another machine; bind it to an https origin, not to {origin}"
+        );
+        return Err(Failure::Binding { name: shown_name(), problem });
+    }
+    Ok(())
+}
+
 /// Refuses a limit of zero, which would refuse every call, and a limit that is too large to protect the server.
 fn check_limits(limits: &Limits) -> Result<(), Failure> {
     let bounded = [
@@ -209,9 +264,39 @@ fn check_limits(limits: &Limits) -> Result<(), Failure> {
         ("row_bytes", limits.row_bytes, 16 << 20),
         ("shown_chars", limits.shown_chars, 40_000),
         ("plan_chars", limits.plan_chars, 1_000_000),
+        ("list_rows", limits.list_rows, 100_000),
+        ("list_bytes", limits.list_bytes, 64 << 20),
+        ("slots_per_connection", limits.slots_per_connection, 100_000),
+        ("detached_runs", limits.detached_runs, 100_000),
+        ("detached_runs_of_all", limits.detached_runs_of_all, 100_000),
     ];
-    match bounded.into_iter().find(|(_, value, most)| *value == 0 || value > most) {
-        Some((name, value, most)) => Err(Failure::Limit { name, value, most }),
+    refuse_out_of_bounds("limits", &bounded)
+}
+
+/// Refuses a limit on connections of zero, or of a size that protects nothing.
+fn check_connections(limits: &ConnectionLimits) -> Result<(), Failure> {
+    let seconds = |seconds: u64| usize::try_from(seconds).unwrap_or(usize::MAX);
+    let bounded = [
+        ("places", limits.places, 100_000),
+        // Some places must stay for clients without a key, whose requests are answered with what is missing.
+        ("reserved", limits.reserved, limits.places.saturating_sub(1)),
+        ("per_address", limits.per_address, 100_000),
+        ("idle_seconds", seconds(limits.idle_seconds), 3_600),
+        ("head_seconds", seconds(limits.head_seconds), 3_600),
+        ("body_seconds", seconds(limits.body_seconds), 3_600),
+        ("write_seconds", seconds(limits.write_seconds), 3_600),
+        ("answer_mb", limits.answer_mb, 1_024),
+        ("answers_mb", limits.answers_mb, 65_536),
+        ("requests_under_way", limits.requests_under_way, 10_000),
+        ("transport_sessions", limits.transport_sessions, 100_000),
+    ];
+    refuse_out_of_bounds("connections", &bounded)
+}
+
+/// Refuses the first value of a table of the settings that is zero or larger than its bound.
+fn refuse_out_of_bounds(table: &'static str, bounded: &[(&'static str, usize, usize)]) -> Result<(), Failure> {
+    match bounded.iter().copied().find(|(_, value, most)| *value == 0 || value > most) {
+        Some((name, value, most)) => Err(Failure::Limit { table, name, value, most }),
         None => Ok(()),
     }
 }
@@ -305,10 +390,14 @@ mod tests {
         let refusal = |limits: Limits| check_limits(&limits).unwrap_err().to_string();
         assert!(refusal(Limits { pages: 0, ..Limits::default() }).starts_with("`limits.pages` is 0"));
         assert!(refusal(Limits { calls_per_session: usize::MAX, ..Limits::default() }).contains("calls_per_session"));
+        let refusal_of_connections = |limits: ConnectionLimits| check_connections(&limits).unwrap_err().to_string();
+        let reserved = ConnectionLimits { reserved: 2_048, ..ConnectionLimits::default() };
+        assert!(refusal_of_connections(reserved).starts_with("`connections.reserved` is 2048"));
+        assert!(check_connections(&ConnectionLimits::default()).is_ok());
         assert!(refusal(Limits { request_timeout_ms: 0, ..Limits::default() }).contains("request_timeout_ms"));
     }
 
-    /// Every limit has a bound, so a new limit cannot be forgotten in `check_limits`.
+    /// Every limit has a bound, so a new limit cannot be forgotten in `check_limits` and `check_connections`.
     #[test]
     fn each_limit_is_checked() {
         for name in toml::Table::try_from(Limits::default()).unwrap().keys() {
@@ -316,6 +405,12 @@ mod tests {
             assert!(check_limits(&limits).is_err(), "`limits.{name}` may be 0");
             let limits: Limits = toml::from_str(&format!("{name} = {}", i64::MAX)).unwrap();
             assert!(check_limits(&limits).is_err(), "`limits.{name}` has no upper bound");
+        }
+        for name in toml::Table::try_from(ConnectionLimits::default()).unwrap().keys() {
+            let limits: ConnectionLimits = toml::from_str(&format!("{name} = 0")).unwrap();
+            assert!(check_connections(&limits).is_err(), "`connections.{name}` may be 0");
+            let limits: ConnectionLimits = toml::from_str(&format!("{name} = {}", i64::MAX)).unwrap();
+            assert!(check_connections(&limits).is_err(), "`connections.{name}` has no upper bound");
         }
     }
 
@@ -338,11 +433,18 @@ mod tests {
     }
 
     #[test]
-    fn the_documented_limits_are_the_defaults() {
+    fn the_documented_limits_are_the_real_ones() {
+        assert_tables_have_the_defaults();
+        assert_sentences_have_the_defaults();
+    }
+
+    fn assert_tables_have_the_defaults() {
         let all: toml::Table = toml::from_str(documented("[limits]")).unwrap();
         let retention: toml::Table = toml::from_str(documented("[retention]")).unwrap();
         let table = |of: &toml::Table, name: &str| of[name].as_table().unwrap().clone();
         assert_documented("limits", &table(&all, "limits"), &toml::Table::try_from(Limits::default()).unwrap());
+        let connections = toml::Table::try_from(ConnectionLimits::default()).unwrap();
+        assert_documented("connections", &table(&all, "connections"), &connections);
         assert_documented("js", &table(&all, "js"), &toml::Table::try_from(JsSettings::default()).unwrap());
         let defaults = toml::Table::try_from(Retention::default()).unwrap();
         assert_documented("retention", &table(&retention, "retention"), &defaults);
@@ -360,11 +462,13 @@ mod tests {
         assert!(OPERATIONS.contains(&format!("`writes = {writes}`")), "[teaching] writes is {writes}");
     }
 
-    /// The sentences of other pages that repeat a limit.
-    #[test]
-    fn other_pages_repeat_the_same_limits() {
+    /// Compares the sentences of other pages that repeat a limit.
+    fn assert_sentences_have_the_defaults() {
         let (limits, js, retention) = (Limits::default(), JsSettings::default(), Retention::default());
         let heaps = include_str!("../../../docs/heaps.md");
+        let http = include_str!("../../../docs/http.md");
+        let ConnectionLimits { idle_seconds, head_seconds, body_seconds, write_seconds, .. } =
+            ConnectionLimits::default();
         let language = include_str!("../../../docs/language.md");
         let storage = include_str!("../../../docs/storage.md");
         let sentences = [
@@ -377,6 +481,13 @@ mod tests {
             (heaps, format!("`[retention] heaps` ({} days)", retention.heaps)),
             (heaps, format!("the `log_entries` ({}) newest", grouped(u64::from(retention.log_entries)))),
             (heaps, format!("`sessions` days ({}) after", retention.sessions)),
+            (heaps, format!("{} rows and {} MB", grouped(limits.list_rows as u64), limits.list_bytes / 1_000_000)),
+            (http, format!("`Keep-Alive: timeout={idle_seconds}`")),
+            (http, format!("head of a request for more than {head_seconds} s")),
+            (
+                http,
+                format!("for more than {body_seconds} s, or reads almost nothing of an answer for {write_seconds} s"),
+            ),
             (language, format!("until {} rows or {} pages", grouped(limits.rows as u64), limits.pages)),
             (language, format!("Over {} characters", grouped(limits.shown_chars as u64))),
             (storage, format!("up to {} KiB (`limits.row_bytes`)", limits.row_bytes >> 10)),
@@ -392,6 +503,21 @@ mod tests {
         let groups: Vec<&str> =
             digits.as_bytes().rchunks(3).rev().map(|group| std::str::from_utf8(group).unwrap()).collect();
         groups.join(",")
+    }
+
+    #[test]
+    fn a_secret_is_bound_to_one_origin_or_to_several() {
+        let read = |text: &str| toml::from_str::<ConfigFile>(text).map_err(|error| error.to_string());
+        let table =
+            "[secrets]\nONE = \"https://a.example\"\nTWO = [\"https://a.example:443\", \"http://localhost:8080\"]\n";
+        let bindings = secret_bindings(read(table).unwrap().secrets).unwrap();
+        assert_eq!(bindings["ONE"].len(), 1);
+        assert!(bindings["TWO"].contains(&Origin::parse("https://a.example").unwrap()) && bindings["TWO"].len() == 2);
+        // The value of a secret in this table is a mistake that must not be printed in full as a message of its own.
+        assert!(read("[secrets]\nONE = \"hunter2\"\n").unwrap_err().contains("expected an origin"));
+        for table in ["[secrets]\nONE = \"http://a.example\"\n", "[secrets]\n\"../x\" = \"https://a.example\"\n"] {
+            assert!(matches!(secret_bindings(read(table).unwrap().secrets), Err(Failure::Binding { .. })), "{table}");
+        }
     }
 
     #[test]

@@ -19,8 +19,8 @@ pub enum Failure {
     Missing { path: PathBuf },
     #[error("the configuration file {path} has a mistake:\n{cause}")]
     Config { path: PathBuf, cause: Box<toml::de::Error> },
-    #[error("`limits.{name}` is {value} in the settings; write a number from 1 to {most}")]
-    Limit { name: &'static str, value: usize, most: usize },
+    #[error("`{table}.{name}` is {value} in the settings; write a number from 1 to {most}")]
+    Limit { table: &'static str, name: &'static str, value: usize, most: usize },
     #[error("`retention.{name}` is 0 in the settings; write a number of at least 1")]
     Retention { name: &'static str },
     /// An argument is not valid, or two arguments contradict each other. The text is the whole message.
@@ -71,6 +71,11 @@ pub enum Failure {
     SecretStore(#[from] store::secrets::Error),
     #[error("there is no secret `{name}` in the encrypted store; `tokamak secret list` prints the names")]
     NoSecret { name: String },
+    /// A secret cannot be bound in this way.
+    #[error("the secret `{name}` cannot be bound: {problem}")]
+    Binding { name: String, problem: String },
+    #[error("the secret `{name}` has no such binding to remove; `tokamak secret list` prints the bindings")]
+    NoBinding { name: String },
     /// The name or value given to `tokamak secret set` cannot be stored.
     #[error("{problem}; {hint}")]
     SecretInput { problem: &'static str, hint: &'static str },
@@ -178,6 +183,7 @@ impl Failure {
             | Failure::Catalogs(_)
             | Failure::NoDataFolder
             | Failure::SecretInput { .. }
+            | Failure::Binding { .. }
             | Failure::KeyFile { .. }
             | Failure::KeyNotText
             | Failure::SecretStore(
@@ -199,6 +205,7 @@ impl Failure {
             Failure::Call(app::Error::BadArguments(_)) => 2,
             Failure::Missing { .. }
             | Failure::NoSecret { .. }
+            | Failure::NoBinding { .. }
             | Failure::NoTenant { .. }
             | Failure::NoKey { .. }
             | Failure::NoCatalog { .. }
@@ -236,6 +243,8 @@ impl Failure {
             Failure::Store(_) => "storage",
             Failure::SecretStore(error) => error.code(),
             Failure::NoSecret { .. } => "no_secret",
+            Failure::Binding { .. } => "secret_binding",
+            Failure::NoBinding { .. } => "no_binding",
             Failure::SecretInput { .. } => "secret_value",
             Failure::KeyFile { .. } | Failure::KeyNotText => "secrets_key",
             Failure::Upstream(_) => "upstream",

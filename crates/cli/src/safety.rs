@@ -1,5 +1,5 @@
 //! The unsafe settings of an installation, in one table of checks. `tokamak doctor` reports each of them.
-//! Invariant: a check reads settings, permissions and stored keys only. It changes nothing and calls no API.
+//! Invariant: a check reads settings, permissions, stored keys and the bindings of secrets only. It changes nothing and calls no API.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use base::{Method, Origin, TenantId};
 use catalog::Registry;
 
 use crate::config::{AuthMode, Config};
-use crate::{shipped, tenants};
+use crate::{shipped, tenants, wiring};
 
 /// The installation as the checks see it.
 pub struct Installation<'a> {
@@ -36,12 +36,12 @@ pub struct UnsafeSetting {
     pub danger: String,
 }
 
-/// Every check. A new unsafe setting gets its line here, and its sentence in docs/security.md. The binding of secrets to origins has its place
-/// after the keys.
-const CHECKS: [fn(&Installation<'_>) -> Vec<UnsafeSetting>; 10] = [
+/// Every check. A new unsafe setting gets its line here, and its sentence in docs/security.md.
+const CHECKS: [fn(&Installation<'_>) -> Vec<UnsafeSetting>; 11] = [
     open_doors,
     keys_without_tenant,
     keys_in_clear_text,
+    unbound_secrets,
     readable_folders,
     writable_files,
     private_origins,
@@ -112,6 +112,14 @@ fn keys_in_clear_text(installation: &Installation<'_>) -> Vec<UnsafeSetting> {
         config.listen
     );
     vec![unsafe_setting("listen", danger)]
+}
+
+/// Finds secrets that are set and not bound to the origin that would receive them. Such a secret is often one that an older version sent
+/// without a binding.
+fn unbound_secrets(installation: &Installation<'_>) -> Vec<UnsafeSetting> {
+    let Some(registry) = installation.registry else { return Vec::new() };
+    let problems = wiring::unbound_secrets(installation.config, registry);
+    problems.into_iter().map(|problem| unsafe_setting("[secrets]", format!("lacks a binding: {problem}"))).collect()
 }
 
 fn readable_folders(installation: &Installation<'_>) -> Vec<UnsafeSetting> {

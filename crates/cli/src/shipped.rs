@@ -21,6 +21,19 @@ const SHIPPED: &[(&str, &str)] = shipped![
     "open-meteo-places" "openlibrary" "pokeapi" "slack" "stripe" "wikipedia"
 ];
 
+/// The origin to which each secret of the shipped catalogs is bound, as pairs of a secret's name and the catalog's origin. A file that
+/// replaces a shipped catalog gets these secrets only for the same origin.
+pub const SECRET_ORIGINS: &[(&str, &str)] = &[
+    ("GITHUB_TOKEN", "https://api.github.com"),
+    ("GITLAB_TOKEN", "https://gitlab.com"),
+    ("JIRA_EMAIL", "https://api.atlassian.com"),
+    ("JIRA_API_TOKEN", "https://api.atlassian.com"),
+    ("LINEAR_API_KEY", "https://api.linear.app"),
+    ("NOTION_TOKEN", "https://api.notion.com"),
+    ("SLACK_TOKEN", "https://slack.com"),
+    ("STRIPE_SECRET_KEY", "https://api.stripe.com"),
+];
+
 /// The id of the catalog of the demo API, which the binary itself serves.
 const DEMO: &str = "demo";
 
@@ -57,6 +70,21 @@ mod tests {
             .collect();
         ids.sort();
         assert_eq!(ids, SHIPPED.iter().map(|(id, _)| (*id).to_owned()).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn each_secret_of_a_shipped_catalog_is_bound_to_its_origin() {
+        let catalogs = all_catalogs(true).unwrap();
+        let uses = catalogs
+            .iter()
+            .flat_map(|catalog| catalog.auth.iter().flat_map(|auth| crate::wiring::secret_uses(auth, &catalog.origin)));
+        let mut needed: Vec<_> = uses.map(|(name, origin)| (name.to_owned(), origin.to_string())).collect();
+        needed.sort();
+        needed.dedup();
+        let bound = SECRET_ORIGINS.iter().map(|(name, origin)| ((*name).to_owned(), (*origin).to_owned()));
+        let mut bound: Vec<_> = bound.collect();
+        bound.sort();
+        assert_eq!(needed, bound);
     }
 
     #[test]

@@ -78,9 +78,11 @@ pub fn default_principal() -> Principal {
     Principal::parse(DEFAULT_PRINCIPAL).unwrap_or_else(|_| Principal::local())
 }
 
-/// Returns the tenants that have a table in the settings. Only their keys are accepted.
+/// Returns the tenants whose keys are accepted: those that have a table in the settings, and `local` if no tenant has one. A person alone
+/// needs no settings to use a key.
 pub fn named_tenants(tenants: &TenantsSettings) -> BTreeSet<TenantId> {
-    tenants.keys().cloned().collect()
+    let alone = tenants.is_empty().then(TenantId::local);
+    tenants.keys().cloned().chain(alone).collect()
 }
 
 /// Returns whether the settings alone say that requests need a key: they have a key, or a tenant that is reached only with one. A lost
@@ -90,24 +92,27 @@ pub fn need_keys(tenants: &TenantsSettings) -> bool {
     tenants.iter().any(|(tenant, settings)| *tenant != local || !settings.keys.is_empty())
 }
 
-/// Finds a tenant that has a table in the settings, so that a key can be made for it.
+/// Finds a tenant whose keys are accepted, so that a key can be made for it.
 pub fn find_named_tenant(tenants: &TenantsSettings, name: &str) -> Result<TenantId, Failure> {
-    let tenant = tenants.keys().find(|tenant| tenant.as_str() == name).cloned();
+    let named = named_tenants(tenants);
+    let tenant = named.iter().find(|tenant| tenant.as_str() == name).cloned();
     tenant.ok_or_else(|| Failure::NoTenant {
         name: base::printable(name, 80),
-        near: similar_names(name, tenants.keys().map(TenantId::as_str)),
+        near: similar_names(name, named.iter().map(TenantId::as_str)),
     })
 }
 
-/// Returns the tenants that have valid stored keys and no table in the settings. Their keys are refused.
+/// Returns the tenants that have valid stored keys which are refused, because `named_tenants` does not contain the tenant.
 pub async fn unnamed_tenants_with_keys(
     tenants: &TenantsSettings,
     store: &dyn Store,
 ) -> Result<Vec<TenantId>, access::Error> {
+    let accepted = named_tenants(tenants);
     let mut unnamed = Vec::new();
     for tenant in access::keys::tenants_with_keys(store).await? {
-        let named = tenants.contains_key(&tenant);
-        if !named && access::keys::list(store, &tenant).await?.iter().any(|key| key.revoked.is_none()) {
+        if !accepted.contains(&tenant)
+            && access::keys::list(store, &tenant).await?.iter().any(|key| key.revoked.is_none())
+        {
             unnamed.push(tenant);
         }
     }
@@ -245,6 +250,17 @@ mod tests {
         assert!(check_tenants(&settings(&format!("[a]\nkeys = [{key}]\n"))).is_ok());
         assert!(check_tenants(&settings(&format!("[a]\nkeys = [{key}]\n[b]\nkeys = [{key}]\n"))).is_err());
         assert!(check_tenants(&settings("[a]\ncalls_per_minute = 0\n")).is_err());
+    }
+
+    #[test]
+    fn keys_of_local_are_accepted_without_a_table_only_if_no_tenant_has_one() {
+        let accepted = |text: &str| named_tenants(&settings(text)).iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(accepted(""), ["local"]);
+        assert_eq!(accepted("[acme]\n"), ["acme"]);
+        assert_eq!(accepted("[acme]\n[local]\n"), ["acme", "local"]);
+        assert_eq!(find_named_tenant(&settings(""), "local").unwrap(), TenantId::local());
+        assert!(find_named_tenant(&settings("[acme]\n"), "local").is_err());
+        assert!(find_named_tenant(&settings(""), "acme").is_err());
     }
 
     #[test]

@@ -8,17 +8,18 @@ use std::sync::Arc;
 
 use access::{CallRates, Tenants};
 use app::{Admission, App};
-use base::Origin;
-use catalog::Catalog;
+use base::{Auth, Origin, TenantId};
+use catalog::{Catalog, Registry};
 use session::{Ports, Service};
-use store::secrets::SecretStore;
+use store::secrets::{BindingStore, SecretStore};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use upstream::RefusedServers;
 
 use crate::catalogs::Catalogs;
-use crate::config::{AuthMode, Config};
+use crate::config::{AuthMode, Config, LOOPBACK_HOSTS};
 use crate::failure::Failure;
-use crate::ports::{FilePresence, OperatorSecrets, SystemClock, SystemEntropy};
+use crate::ports::{FilePresence, Listeners, OperatorSecrets, SecretBindings, SystemClock, SystemEntropy};
 use crate::{shipped, tenants};
 
 /// The app of a configuration, and the catalogs of its first registry.
@@ -31,8 +32,13 @@ pub struct WiredApp {
     pub repaired: Vec<PathBuf>,
 }
 
-/// Builds the app of a configuration. The demo API runs until `stop` is cancelled.
-pub async fn build_app(config: &Config, stop: &CancellationToken) -> Result<WiredApp, Failure> {
+/// Builds the app of a configuration. The demo API runs until `stop` is cancelled. `listener` is the address on which this process
+/// answers requests, if it does.
+pub async fn build_app(
+    config: &Config,
+    listener: Option<SocketAddr>,
+    stop: &CancellationToken,
+) -> Result<WiredApp, Failure> {
     let catalogs = Catalogs::load(config)?;
     let repaired = make_folders_private(config)?;
     let mut routes = BTreeMap::new();
@@ -50,7 +56,7 @@ pub async fn build_app(config: &Config, stop: &CancellationToken) -> Result<Wire
     let ports = Ports {
         store: store.clone(),
         blobs,
-        upstream: Arc::new(build_upstream(config, routes, secret_store)?),
+        upstream: Arc::new(build_upstream(config, routes, own_servers(config, listener), secret_store)?),
         clock: Arc::new(SystemClock),
         entropy: Arc::new(SystemEntropy),
     };
@@ -60,7 +66,7 @@ pub async fn build_app(config: &Config, stop: &CancellationToken) -> Result<Wire
         .with_tenants(Tenants::new(tenants::permissions_by_tenant(&config.tenants)))
         .with_delegated(config.delegated)
         .with_keys(tenants::configured_keys(&config.tenants), tenants::named_tenants(&config.tenants))
-        .with_js(Arc::new(start_engine(config)?), Arc::new(register_process(config)?), config.js.clone());
+        .with_js(Arc::new(start_engine(config)?), Arc::new(register_process(config, listener)?), config.js.clone());
     let rates = CallRates::new(tenants::calls_per_minute(&config.tenants));
     let app = App::new(Arc::new(service), Admission::new(keys_required, rates));
     Ok(WiredApp { app: Arc::new(app), catalogs, store, repaired })
@@ -90,10 +96,29 @@ fn start_engine(config: &Config) -> Result<js::Engine, Failure> {
 }
 
 /// Registers this process among the processes that use the same database.
-fn register_process(config: &Config) -> Result<FilePresence, Failure> {
-    // The folder is that of the database, because processes that share a database must find each other, wherever their blobs are.
-    let folder = config.database.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(".".as_ref());
-    FilePresence::join(folder).map_err(|cause| Failure::Presence { path: folder.to_owned(), cause })
+fn register_process(config: &Config, listener: Option<SocketAddr>) -> Result<FilePresence, Failure> {
+    let folder = presence_folder(config);
+    FilePresence::join(folder, listener.as_slice())
+        .map_err(|cause| Failure::Presence { path: folder.to_owned(), cause })
+}
+
+/// Returns the folder of the database, in which the processes register: processes that share a database must find each other, wherever
+/// their blobs are.
+fn presence_folder(config: &Config) -> &Path {
+    config.database.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(".".as_ref())
+}
+
+/// Returns the servers that code and catalogs cannot call: the processes on this database, by their addresses and by the names under
+/// which callers reach them.
+fn own_servers(config: &Config, listener: Option<SocketAddr>) -> RefusedServers {
+    let public = config.public_url.as_ref().map(Origin::host_and_port);
+    let mut names: Vec<(String, u16)> = public.into_iter().map(|(host, port)| (host.to_owned(), port)).collect();
+    // A request with one of these names in its header Host is answered, so a proxy may lead each of them here.
+    for host in config.hosts.iter().filter(|host| !LOOPBACK_HOSTS.contains(&host.as_str())) {
+        let ports = [80, 443].into_iter().chain(listener.map(|listener| listener.port()));
+        names.extend(ports.map(|port| (host.clone(), port)));
+    }
+    RefusedServers::new(Arc::new(Listeners::new(presence_folder(config), names)))
 }
 
 /// Makes the folders of the settings readable by this user only. Returns the folders that other users could read until then.
@@ -149,26 +174,72 @@ pub async fn upstream_for(
     if config.demo && catalog.origin == shipped::demo_catalog()?.origin {
         routes.insert(catalog.origin.clone(), start_demo(stop).await?);
     }
-    build_upstream(config, routes, secret_store(config))
+    build_upstream(config, routes, RefusedServers::default(), secret_store(config))
 }
 
 /// Returns an upstream for requests that belong to no catalog, such as fetching a specification.
 pub fn upstream_without_catalog(config: &Config) -> Result<upstream::HttpUpstream, Failure> {
-    build_upstream(config, BTreeMap::new(), secret_store(config))
+    build_upstream(config, BTreeMap::new(), RefusedServers::default(), secret_store(config))
 }
 
 fn build_upstream(
     config: &Config,
     routes: BTreeMap<Origin, Origin>,
+    refused_servers: RefusedServers,
     secret_store: Arc<SecretStore>,
 ) -> Result<upstream::HttpUpstream, Failure> {
-    let options = upstream::Options { routes, ..upstream::Options::from(&config.limits) };
+    let options = upstream::Options { routes, refused_servers, ..upstream::Options::from(&config.limits) };
     Ok(upstream::HttpUpstream::new(options, Arc::new(operator_secrets(config, secret_store)), Arc::new(SystemClock))?)
 }
 
 /// Returns the operator's secrets, from all places of the settings.
 pub fn operator_secrets(config: &Config, store: Arc<SecretStore>) -> OperatorSecrets {
-    OperatorSecrets::new(config.secrets_dir.clone(), store)
+    OperatorSecrets::new(config.secrets_dir.clone(), store, secret_bindings(config))
+}
+
+/// Returns the problem of each secret that a catalog or a rule of `js.fetch` uses, and that is set but not bound to the origin that would
+/// receive it. Each text contains the command that binds the secret.
+pub fn unbound_secrets(config: &Config, registry: &Registry) -> Vec<String> {
+    let secrets = operator_secrets(config, secret_store(config));
+    let by_catalogs = registry.iter().flat_map(|catalog| {
+        let name = catalog.id.to_string();
+        catalog.auth.iter().map(move |auth| (name.clone(), TenantId::local(), auth.clone(), catalog.origin.clone()))
+    });
+    let by_rules = config.js.fetch.iter().flat_map(|rule| {
+        let name = format!("the rule of js.fetch for {}", rule.origin);
+        rule.auth.iter().map(move |auth| (name.clone(), rule_tenant(rule), auth.clone(), rule.origin.clone()))
+    });
+    let mut problems = Vec::new();
+    for (user, tenant, auth, origin) in by_catalogs.chain(by_rules) {
+        for (name, origin) in secret_uses(&auth, &origin) {
+            if let Err(problem @ ::ports::secrets::Error::NotBound { .. }) = secrets.find_for(&tenant, name, origin) {
+                problems.push(format!("{user}: {problem}"));
+            }
+        }
+    }
+    problems.dedup();
+    problems
+}
+
+/// Returns each secret of an authentication with each origin to which it must be bound, for requests to `origin`.
+pub fn secret_uses<'a>(auth: &'a Auth, origin: &'a Origin) -> Vec<(&'a str, &'a Origin)> {
+    let mut uses: Vec<_> = auth.secret_names().into_iter().map(|name| (name, auth.secret_origin(origin))).collect();
+    // The token of a client has the rights of its secret, so the secret is bound to the API too.
+    if let Auth::Oauth2 { client_secret, .. } = auth {
+        uses.push((client_secret, origin));
+    }
+    uses.dedup();
+    uses
+}
+
+/// Returns a tenant that may use a rule of `js.fetch`.
+pub fn rule_tenant(rule: &session::FetchRule) -> TenantId {
+    rule.tenants.as_ref().and_then(|tenants| tenants.first().cloned()).unwrap_or_else(TenantId::local)
+}
+
+/// Returns the bindings of secrets to origins, from the settings and the data folder.
+pub fn secret_bindings(config: &Config) -> SecretBindings {
+    SecretBindings::new(config.secrets.clone(), BindingStore::new(&config.data))
 }
 
 /// Returns the store of encrypted secrets in the data folder. The first secret that is set makes the file of the store.

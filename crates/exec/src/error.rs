@@ -52,6 +52,9 @@ pub enum StepError {
     Bound { what: &'static str, bound: usize },
     #[error("cancelled before it ran")]
     Cancelled,
+    /// Another process owns the run now and continues it, so this process sent nothing.
+    #[error("{label}: not sent, because another process took the run over")]
+    TakenOver { label: String },
     /// One of several effects of a step failed or has an unknown outcome. `done` effects of the step succeeded.
     #[error("{}{cause}{}", row_number(.row, .of), done_before(.done))]
     Effect { row: usize, of: usize, done: usize, cause: Box<StepError> },

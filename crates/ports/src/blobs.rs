@@ -101,6 +101,11 @@ pub enum RemoteProblem {
     Taken,
     #[error("the answer of the blob storage does not come from an S3 service; check the endpoint")]
     Foreign,
+    #[error(
+        "the answers of the blob storage do not come to an end ({0}); check the storage's own log, and what is between the storage and this server"
+    )]
+    /// A bound on the number, the time or the bytes of the storage's answers was reached. The text names it.
+    Endless(&'static str),
 }
 
 impl RemoteProblem {
@@ -116,6 +121,7 @@ impl RemoteProblem {
             Self::NotKept => "blobs_not_kept",
             Self::Taken => "blobs_taken",
             Self::Foreign => "blobs_foreign",
+            Self::Endless(_) => "blobs_endless",
         }
     }
 

@@ -3,8 +3,8 @@
 //! Invariants:
 //! - Only implementations of [`Clock`] read the system's clock or sleep.
 //! - Callers cannot predict the bytes of a real [`Entropy`]. Tests use a counter instead.
-//! - [`Presence`] never reports a process that has ended as alive. An implementation may report a living process as
-//!   dead only if the implementation also keeps this process from writing.
+//! - [`Presence`] reports a process as dead only if the process has certainly ended. A failure to look is
+//!   [`Liveness::NotKnown`].
 
 use std::time::Duration;
 
@@ -32,6 +32,17 @@ pub trait Presence: Send + Sync {
     /// Returns the id of this process, which is the same on every call.
     fn this_process(&self) -> InstanceId;
 
-    /// Returns whether another process is alive.
-    fn is_alive(&self, instance: InstanceId) -> bool;
+    /// Returns what is known about another process.
+    fn liveness(&self, instance: InstanceId) -> Liveness;
+}
+
+/// The known state of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Liveness {
+    /// The process has not ended. It may be frozen.
+    Alive,
+    /// The process has certainly ended.
+    Dead,
+    /// The process could not be looked at. Nothing may be taken over for this reason.
+    NotKnown,
 }

@@ -9,8 +9,11 @@
 //! - Implementations are in the adapters (`store`, `upstream`, `js`, `cli`'s clock and secrets) and in `testkit`;
 //!   receipts are stored by `session`, in `Store`.
 
+pub mod blob_rows;
 pub mod blobs;
+pub mod codes;
 mod environment;
+pub mod index;
 pub mod receipts;
 pub mod scripts;
 pub mod secrets;
@@ -18,7 +21,7 @@ pub mod store;
 pub mod upstream;
 
 pub use blobs::Blobs;
-pub use environment::{Clock, Entropy, Presence};
+pub use environment::{Clock, Entropy, Liveness, Presence};
 pub use receipts::Receipts;
 pub use scripts::Scripts;
 pub use secrets::Secrets;

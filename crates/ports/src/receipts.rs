@@ -12,12 +12,27 @@ use serde_json::{Map, Value};
 /// Storage of the receipts of one server.
 #[async_trait]
 pub trait Receipts: Send + Sync {
-    /// Records an effect before its request is sent, and returns `None`. If an earlier attempt of the same run stored
-    /// a receipt for this effect, returns that receipt unchanged and writes nothing.
-    async fn open(&self, intent: &EffectIntent) -> Result<Option<Receipt>, Error>;
+    /// Returns the receipt that an earlier attempt of the same run left for this effect.
+    async fn earlier(&self, id: &EffectId) -> Result<Option<Receipt>, Error>;
+
+    /// Records an effect immediately before its request leaves, and again before each further departure of the same
+    /// request. The receipt and the check that the run still belongs to this process and is not cancelled are one
+    /// transaction.
+    async fn open(&self, intent: &EffectIntent) -> Result<Opened, Error>;
 
     /// Replaces an open receipt by this one, which has the outcome.
     async fn close(&self, receipt: &Receipt) -> Result<(), Error>;
+}
+
+/// The answer to the wish to begin an effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Opened {
+    /// The receipt is stored, and the request may leave.
+    Stored,
+    /// The run was cancelled, so nothing was stored.
+    Cancelled,
+    /// Another process owns the run now, or the run has ended, so nothing was stored.
+    TakenOver,
 }
 
 /// Identifies one effect of one run. A resumed run gives each effect the same id again.

@@ -6,13 +6,16 @@
 //! crate `session` defines the content of rows.
 //!
 //! Invariants:
-//! - Every key contains its tenant, and a read returns rows of one tenant only.
+//! - Every key contains its tenant, and a read returns rows of one tenant only, except the read of an index for
+//!   maintenance.
 //! - When `commit` returns `Ok`, the batch survives a power cut.
 //! - If another writer was faster, `commit` returns `Conflict` and overwrites nothing.
 
 use async_trait::async_trait;
 use base::TenantId;
 use serde::{Deserialize, Serialize};
+
+use crate::index::{Index, IndexKey, Order, prefix_end};
 
 /// Storage of rows for all tenants.
 #[async_trait]
@@ -34,13 +37,21 @@ pub trait Store: Send + Sync {
         Ok(pairs)
     }
 
+    /// Returns the entries of a range of an index with their rows, in the direction of the range. The store reads no
+    /// more rows than it returns.
+    async fn scan_index(&self, range: &IndexRange) -> Result<Vec<IndexEntry>, Error>;
+
+    /// Returns the entries of all tenants: first in the order of the tenants, then in that of the index. Maintenance of
+    /// the whole store uses this, never a caller's request.
+    async fn scan_index_of_all_tenants(&self, range: &MaintenanceRange) -> Result<Vec<IndexEntry>, Error>;
+
     /// Applies a batch. When this returns `Ok`, the batch is durable.
     async fn commit(&self, batch: Batch) -> Result<(), Error>;
 
     /// Returns all tenants that have a row, in the order of their ids. Maintenance of the whole store uses this list.
     async fn tenants(&self) -> Result<Vec<TenantId>, Error>;
 
-    /// Reads from the storage to check that it works. The route `/readyz` calls this.
+    /// Reads from the storage to check that it works.
     async fn ping(&self) -> Result<(), Error>;
 }
 
@@ -90,7 +101,7 @@ pub enum Table {
     HeapTags,
     /// Execution id, the newest first -> one script run: code, state and result.
     Execution,
-    /// Execution id -> an empty row, which exists until the script run ends.
+    /// Execution id -> the lease of a script run, which exists until the run ends. Rows of older versions are empty.
     OpenExecution,
     /// `{execution}/{number}` -> a piece of the script run's console output.
     ExecutionOutput,
@@ -102,11 +113,21 @@ pub enum Table {
     Guest,
     /// A fixed id -> the number of bytes that the tenant's heaps use. Each tenant has one row.
     HeapUse,
+    /// `{logical session}/{run}` -> the lease of a program run, which exists until the run ends.
+    OpenRun,
+    /// `{execution}/{call}` -> the receipt of one request with an effect that a script sent by `fetch`.
+    FetchReceipt,
+    /// Id of a process -> the number of its renewals. A process writes it while it owns runs.
+    Owner,
+    /// Digest of a blob -> its size and the time of its last touch (`blob_rows.rs`).
+    Blob,
+    /// The name of a server process -> bytes without a meaning, which the route `/readyz` writes to see that it can.
+    Probe,
 }
 
 impl Table {
     /// Every table. Collection reads all of them before it deletes a blob.
-    pub const ALL: [Table; 26] = [
+    pub const ALL: [Table; 31] = [
         Table::Intent,
         Table::LogicalSession,
         Table::Connection,
@@ -133,6 +154,11 @@ impl Table {
         Table::SessionLog,
         Table::Guest,
         Table::HeapUse,
+        Table::OpenRun,
+        Table::FetchReceipt,
+        Table::Owner,
+        Table::Blob,
+        Table::Probe,
     ];
 
     /// Returns the tables whose ids begin with a logical session's id. Their rows are deleted with that session.
@@ -152,6 +178,7 @@ impl Table {
             | Table::Receipt
             | Table::Page
             | Table::Operation
+            | Table::OpenRun
             | Table::Trace => true,
             Table::Intent
             | Table::LogicalSession
@@ -169,7 +196,11 @@ impl Table {
             | Table::JsSession
             | Table::SessionLog
             | Table::Guest
-            | Table::HeapUse => false,
+            | Table::HeapUse
+            | Table::FetchReceipt
+            | Table::Owner
+            | Table::Blob
+            | Table::Probe => false,
         }
     }
 
@@ -202,6 +233,11 @@ impl Table {
             Table::SessionLog => "session_log",
             Table::Guest => "guest",
             Table::HeapUse => "heap_use",
+            Table::OpenRun => "open_run",
+            Table::FetchReceipt => "fetch_receipt",
+            Table::Owner => "owner",
+            Table::Blob => "blob",
+            Table::Probe => "probe",
         }
     }
 }
@@ -245,6 +281,80 @@ pub struct Range {
     pub limit: usize,
 }
 
+/// The request for a page of one tenant's entries in an index.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexRange {
+    pub tenant: TenantId,
+    pub index: Index,
+    /// The text with which every returned sort text begins. The empty text selects all entries.
+    pub prefix: String,
+    /// Every returned sort text is smaller than this text. `None` means no bound.
+    pub before: Option<String>,
+    /// The last entry of the previous page. The scan returns the entries that follow it in the scan's direction.
+    pub after: Option<IndexPosition>,
+    pub order: Order,
+    /// The largest number of entries to return.
+    pub limit: usize,
+}
+
+impl IndexRange {
+    /// Returns the range of the first `limit` entries of a tenant.
+    pub fn new(tenant: &TenantId, index: Index, limit: usize) -> Self {
+        Self {
+            tenant: tenant.clone(),
+            index,
+            prefix: String::new(),
+            before: None,
+            after: None,
+            order: Order::Ascending,
+            limit,
+        }
+    }
+
+    /// Returns the smallest text that is greater than every sort text of the range, or `None` if there is no such text.
+    pub fn end(&self) -> Option<String> {
+        let end_of_prefix = prefix_end(&self.prefix);
+        match (&self.before, end_of_prefix) {
+            (Some(before), Some(end)) => Some(before.clone().min(end)),
+            (Some(before), None) => Some(before.clone()),
+            (None, end) => end,
+        }
+    }
+}
+
+/// The request for a page of an index that goes over all tenants. Only maintenance of the whole store asks for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MaintenanceRange {
+    pub index: Index,
+    /// Every returned sort text is smaller than this text. `None` means no bound.
+    pub before: Option<String>,
+    /// The last entry of the previous page. The scan returns the entries that follow it.
+    pub after: Option<IndexPosition>,
+    /// The largest number of entries to return.
+    pub limit: usize,
+}
+
+/// The place of an entry within its index, from which the next page continues.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexPosition {
+    pub sort: String,
+    pub key: Key,
+}
+
+/// An entry of an index with its row. The row has the entry's sort text in the same moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexEntry {
+    pub sort: String,
+    pub key: Key,
+    pub row: Row,
+}
+
+impl IndexEntry {
+    pub fn position(&self) -> IndexPosition {
+        IndexPosition { sort: self.sort.clone(), key: self.key.clone() }
+    }
+}
+
 /// The state that a write requires of the stored row before the write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expect {
@@ -256,30 +366,57 @@ pub enum Expect {
     Version(u64),
 }
 
-/// One write of a batch, with the state that the stored row must have.
+/// One write of a batch, with the state that the stored row must have. A write of a row replaces its index entries:
+/// after `Put` and `Delete` the row has none, after `PutIndexed` it has those of `keys`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Write {
-    Put { key: Key, value: Vec<u8>, expect: Expect },
-    Delete { key: Key, expect: Expect },
+    Put {
+        key: Key,
+        value: Vec<u8>,
+        expect: Expect,
+    },
+    PutIndexed {
+        key: Key,
+        value: Vec<u8>,
+        expect: Expect,
+        /// The entries that the row has from now on. Equal keys are one entry.
+        keys: Vec<IndexKey>,
+    },
+    Delete {
+        key: Key,
+        expect: Expect,
+    },
+    /// Changes nothing, but the batch is applied only if the row is as expected. The check is part of the batch's
+    /// transaction, so no other writer can change the row between the check and the writes of the batch.
+    Check {
+        key: Key,
+        expect: Expect,
+    },
 }
 
 impl Write {
-    /// Returns the key of the written or deleted row.
+    /// Returns the key of the written, deleted or checked row.
     pub fn key(&self) -> &Key {
         match self {
-            Write::Put { key, .. } | Write::Delete { key, .. } => key,
+            Write::Put { key, .. }
+            | Write::PutIndexed { key, .. }
+            | Write::Delete { key, .. }
+            | Write::Check { key, .. } => key,
         }
     }
 
     /// Returns the state that the stored row must have.
     pub fn expect(&self) -> Expect {
         match self {
-            Write::Put { expect, .. } | Write::Delete { expect, .. } => *expect,
+            Write::Put { expect, .. }
+            | Write::PutIndexed { expect, .. }
+            | Write::Delete { expect, .. }
+            | Write::Check { expect, .. } => *expect,
         }
     }
 }
 
-/// A set of writes that is applied whole or not at all. Two writes of one key are applied in order.
+/// A set of writes and checks that is applied whole or not at all. Two writes of one key are applied in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Batch {
     /// The writes, in the order in which they are applied.
@@ -287,15 +424,28 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Adds a write of a row.
+    /// Adds a write of a row that has no index entries afterwards.
     pub fn put(mut self, key: Key, value: Vec<u8>, expect: Expect) -> Self {
         self.writes.push(Write::Put { key, value, expect });
+        self
+    }
+
+    /// Adds a write of a row with the index entries that it has afterwards. The owner of the table bounds their number.
+    pub fn put_indexed(mut self, key: Key, value: Vec<u8>, expect: Expect, keys: Vec<IndexKey>) -> Self {
+        self.writes.push(Write::PutIndexed { key, value, expect, keys });
         self
     }
 
     /// Adds the deletion of a row. Deleting a missing row succeeds, unless `expect` names a version.
     pub fn delete(mut self, key: Key, expect: Expect) -> Self {
         self.writes.push(Write::Delete { key, expect });
+        self
+    }
+
+    /// Adds a condition on a row that the batch does not change, such as the lease of the run that it writes for.
+    /// Earlier writes of the batch count: the check sees the row as they left it.
+    pub fn check(mut self, key: Key, expect: Expect) -> Self {
+        self.writes.push(Write::Check { key, expect });
         self
     }
 }
@@ -321,4 +471,22 @@ pub enum Error {
     /// the batch may still have been applied, so the caller reads before it retries.
     #[error("the storage of rows failed; check its disk or database")]
     Unavailable(#[source] crate::Cause),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_ends_at_the_nearer_of_its_two_bounds() {
+        let end = |prefix: &str, before: Option<&str>| {
+            let range = IndexRange::new(&TenantId::local(), Index::State, 1);
+            IndexRange { prefix: prefix.to_owned(), before: before.map(str::to_owned), ..range }.end()
+        };
+        assert_eq!(end("", None), None);
+        assert_eq!(end("a", None).as_deref(), Some("b"));
+        assert_eq!(end("", Some("x")).as_deref(), Some("x"));
+        assert_eq!(end("a", Some("x")).as_deref(), Some("b"));
+        assert_eq!(end("a", Some("a5")).as_deref(), Some("a5"));
+    }
 }

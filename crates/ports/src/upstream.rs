@@ -4,18 +4,48 @@
 
 use async_trait::async_trait;
 pub use base::Pace;
-use base::{Auth, Request, Response, TenantId};
+use base::{Auth, Origin, Request, Response, TenantId};
 
 /// Sends the requests that catalogs describe.
 #[async_trait]
 pub trait Upstream: Send + Sync {
     /// Sends one request, and repeats it after a temporary failure if `call.repeatable` is true. An answer with any
     /// status is a `Response`; an error means that no response arrived.
-    async fn send(&self, call: Call) -> Result<Response, Error>;
+    async fn send(&self, call: Call) -> Result<Response, Error> {
+        self.send_checked(call, &NoCheck).await
+    }
 
-    /// Returns the names of the secrets that requests with this authentication need and that are not set.
-    async fn missing_secrets(&self, _tenant: &TenantId, _auth: &Auth) -> Vec<String> {
+    /// Does the same, and asks `check` each time the request is about to leave: after every wait for a place, a rate
+    /// or a token, immediately before the first byte. Returns [`Error::Withheld`] if the check refuses.
+    async fn send_checked(&self, call: Call, check: &dyn DepartureCheck) -> Result<Response, Error>;
+
+    /// Returns the names of the secrets that requests with this authentication to `_origin` need, and that are not set or
+    /// not bound to this origin.
+    async fn missing_secrets(&self, _tenant: &TenantId, _origin: &Origin, _auth: &Auth) -> Vec<String> {
         Vec::new()
+    }
+}
+
+/// Decides at the last moment whether a request may still leave. A call may wait long for its place at the origin, and
+/// its run may be cancelled or taken over by another process meanwhile.
+#[async_trait]
+pub trait DepartureCheck: Send + Sync {
+    /// Allows one departure of the request, or refuses it. The check remembers the reason of a refusal.
+    async fn may_leave(&self) -> Result<(), Refused>;
+}
+
+/// The answer of a [`DepartureCheck`] that lets no request leave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Refused;
+
+/// Lets every request leave. For reads, which change nothing.
+#[derive(Debug, Clone, Copy)]
+pub struct NoCheck;
+
+#[async_trait]
+impl DepartureCheck for NoCheck {
+    async fn may_leave(&self) -> Result<(), Refused> {
+        Ok(())
     }
 }
 
@@ -68,6 +98,9 @@ pub enum Error {
     },
     #[error("{label}: refused a redirect to another place ({location})")]
     Redirect { label: String, location: String },
+    /// The check before the departure refused, so nothing left.
+    #[error("{label}: not sent, because its run was stopped or taken over")]
+    Withheld { label: String },
     #[error("{label}: the request leaves its catalog's origin")]
     ForeignOrigin { label: String },
     /// The request cannot be encoded. The catalog that describes the request must be corrected.
@@ -79,6 +112,13 @@ pub enum Error {
     },
     #[error("{label}: its host leads to a private address, which its catalog does not name")]
     PrivateAddress { label: String },
+    /// The request would reach this server itself, or another process on the same data folder, where code could approve
+    /// its own calls.
+    #[error(
+        "{label}: the request would reach this server itself ({}); code and catalogs cannot call the server that runs them",
+        crate::codes::OWN_SERVER
+    )]
+    OwnServer { label: String },
     #[error("{label}: {source}")]
     Token {
         label: String,
@@ -91,4 +131,21 @@ pub enum Error {
         #[source]
         source: crate::secrets::Error,
     },
+}
+
+impl Error {
+    /// Returns whether the API may have received the request.
+    pub fn may_have_arrived(&self) -> bool {
+        match self {
+            Self::Timeout { .. } | Self::TooLarge { .. } | Self::Lost { .. } | Self::Redirect { .. } => true,
+            Self::Connect { .. }
+            | Self::Withheld { .. }
+            | Self::ForeignOrigin { .. }
+            | Self::Invalid { .. }
+            | Self::PrivateAddress { .. }
+            | Self::OwnServer { .. }
+            | Self::Token { .. }
+            | Self::Secret { .. } => false,
+        }
+    }
 }

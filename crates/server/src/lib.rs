@@ -11,7 +11,9 @@ mod http;
 mod mcp;
 mod message;
 pub mod text;
+mod under_way;
 pub mod view;
+mod warn_seldom;
 
 pub use http::{HttpError, HttpOptions, openapi, result_json, serve, serve_wrapped};
 pub use mcp::{Handler, McpOptions, StdioError, ToolSet, WrapHandler, instructions, serve_stdio, tool_list};

@@ -17,6 +17,8 @@ pub const NESTING: usize = 64;
 const PARSE_ERROR: i64 = -32700;
 const INVALID_REQUEST: i64 = -32600;
 const INVALID_PARAMS: i64 = -32602;
+/// One of the codes that JSON-RPC leaves to servers.
+const SERVER_BUSY: i64 = -32000;
 
 /// A message that JSON-RPC does not allow.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,10 +37,28 @@ impl Mistake {
         Self { code: INVALID_REQUEST, id: Value::Null, text: text.into() }
     }
 
-    pub fn too_large() -> Self {
-        Self::invalid(format!(
-            "the message is larger than {MESSAGE_BYTES} bytes or broke off; a program has at most 64 KiB"
-        ))
+    /// Returns the mistake of a body that is too large. `id` is that of the message, or null if it was not found.
+    pub fn too_large(id: Value) -> Self {
+        let text = format!("the message is larger than {MESSAGE_BYTES} bytes; a program has at most 64 KiB");
+        Self { id, ..Self::invalid(text) }
+    }
+
+    /// Returns the mistake of a line on standard input that is too long.
+    pub fn line_too_long(id: Value) -> Self {
+        let text = format!("the line is longer than {LINE_BYTES} bytes; a program has at most 64 KiB");
+        Self { id, ..Self::invalid(text) }
+    }
+
+    /// Returns the mistake of a request whose id another request has that is not answered yet.
+    pub fn duplicate_id(id: Value) -> Self {
+        let text = "a request with this id is under way on this connection; give each request an id of its own";
+        Self { id, ..Self::invalid(text) }
+    }
+
+    /// Returns the refusal of a request beyond the number that may be under way on a connection.
+    pub fn too_many_under_way(id: Value, most: usize) -> Self {
+        let text = format!("{most} requests are under way on this connection, which is the most; wait for an answer");
+        Self { code: SERVER_BUSY, id, text }
     }
 
     fn unreadable(text: impl Into<String>) -> Self {
@@ -55,17 +75,18 @@ impl Mistake {
     }
 }
 
-/// The direction of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MessageKind {
-    /// A request or a notification.
-    Call,
+/// A message that JSON-RPC allows.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Message {
+    /// A request with its id, which is a string or a whole number.
+    Request(Value),
+    Notification,
     /// A response. The server sends no requests, so it answers nothing.
     Answer,
 }
 
 /// Checks a message and returns its kind.
-pub fn read(bytes: &[u8]) -> Result<MessageKind, Mistake> {
+pub fn read(bytes: &[u8]) -> Result<Message, Mistake> {
     // Before parsing, because the parser needs stack for each level.
     if base::depth_exceeds(bytes, NESTING) {
         return Err(Mistake::unreadable(format!("the message is nested deeper than {NESTING}")));
@@ -88,12 +109,13 @@ pub fn read(bytes: &[u8]) -> Result<MessageKind, Mistake> {
         return Err(Mistake::invalid("`jsonrpc` must be \"2.0\"").with_id(id));
     }
     if members.contains_key("result") || members.contains_key("error") {
-        return Ok(MessageKind::Answer);
+        return Ok(Message::Answer);
     }
     match members.get("method") {
         Some(Value::String(method)) => match params_mistake(method, members.get("params")) {
             Some(text) => Err(Mistake { code: INVALID_PARAMS, id: id.clone(), text: text.to_owned() }),
-            None => Ok(MessageKind::Call),
+            None if id.is_null() => Ok(Message::Notification),
+            None => Ok(Message::Request(id.clone())),
         },
         _ => Err(Mistake::invalid("`method` is missing or not a string").with_id(id)),
     }
@@ -117,9 +139,137 @@ fn params_mistake(method: &str, params: Option<&Value>) -> Option<&'static str> 
     None
 }
 
+/// Finds the id of a message that is too large to be kept, in its pieces.
+///
+/// It follows strings and brackets and keeps only the members of the outermost object that may be the id, so its memory is bounded
+/// however large the message is.
+pub struct IdScanner {
+    /// The number of open brackets.
+    depth: usize,
+    /// Inside of a string, and whether the byte before was a backslash.
+    string: Option<bool>,
+    /// The last string of the outermost object, which is a key if a colon follows.
+    text: Vec<u8>,
+    /// The value after the key `id`, as far as it was read.
+    value: Option<Vec<u8>>,
+    /// The id, once its value is complete.
+    found: Option<Value>,
+}
+
+/// The longest id that is found in a message that is too large.
+const SCANNED_ID_BYTES: usize = 256;
+
+impl IdScanner {
+    pub fn new() -> Self {
+        Self { depth: 0, string: None, text: Vec::new(), value: None, found: None }
+    }
+
+    /// Reads the next piece of the message.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            if self.found.is_some() {
+                return;
+            }
+            self.feed_byte(*byte);
+        }
+    }
+
+    fn feed_byte(&mut self, byte: u8) {
+        if let Some(escaped) = self.string {
+            self.keep(byte);
+            self.string = match byte {
+                _ if escaped => Some(false),
+                b'\\' => Some(true),
+                b'"' => None,
+                _ => Some(false),
+            };
+            return;
+        }
+        match byte {
+            b'"' => {
+                self.string = Some(false);
+                if self.depth == 1 && self.value.is_none() {
+                    self.text.clear();
+                }
+                self.keep(byte);
+            }
+            b':' if self.depth == 1 && self.value.is_none() => {
+                self.value = (self.text == b"\"id\"").then(Vec::new);
+            }
+            b'{' | b'[' => {
+                // An id is no object and no list.
+                self.value = None;
+                self.depth = self.depth.saturating_add(1);
+            }
+            b',' | b'}' | b']' => {
+                if self.depth == 1
+                    && let Some(value) = self.value.take()
+                {
+                    self.found = serde_json::from_slice(&value).ok();
+                }
+                if byte != b',' {
+                    self.depth = self.depth.saturating_sub(1);
+                }
+            }
+            _ if self.value.is_some() => self.keep(byte),
+            _ => {}
+        }
+    }
+
+    /// Keeps a byte of the outermost object, as part of the id or of a key.
+    fn keep(&mut self, byte: u8) {
+        if self.depth != 1 {
+            return;
+        }
+        let kept = self.value.as_mut().unwrap_or(&mut self.text);
+        if kept.len() <= SCANNED_ID_BYTES {
+            kept.push(byte);
+        }
+    }
+
+    /// Returns the id, or null if the message has none that can be answered.
+    pub fn id(self) -> Value {
+        self.found.filter(|id| id.is_string() || id.is_i64() || id.is_u64()).unwrap_or(Value::Null)
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::read;
+    use serde_json::{Value, json};
+
+    use super::{IdScanner, Message, read};
+
+    #[test]
+    fn the_id_of_a_message_is_found_in_pieces_of_any_size() {
+        let long = "x".repeat(400);
+        let cases = [
+            (r#"{"jsonrpc":"2.0","id":7,"method":"x","params":{"id":8}}"#.to_owned(), json!(7)),
+            (r#"{"params":{"id":8,"a":["id"]},"method":"id","id" : "a\"b,}" }"#.to_owned(), json!("a\"b,}")),
+            (r#"{"params":"\\","id":-3}"#.to_owned(), json!(-3)),
+            (r#"{"i\u0064":1,"x":"id","id":2}"#.to_owned(), json!(2)),
+            (r#"{"id":{"id":1}}"#.to_owned(), Value::Null),
+            (r#"{"id":1.5}"#.to_owned(), Value::Null),
+            (r#"[{"id":1}]"#.to_owned(), Value::Null),
+            (r#"{"id":1"#.to_owned(), Value::Null),
+            (format!(r#"{{"id":"{long}","x":1}}"#), Value::Null),
+            (format!(r#"{{"{long}":1,"id":5}}"#), json!(5)),
+            (String::new(), Value::Null),
+        ];
+        for (text, id) in cases {
+            for size in [1, 2, 3, 7, 1000] {
+                let mut scanner = IdScanner::new();
+                text.as_bytes().chunks(size).for_each(|piece| scanner.feed(piece));
+                assert_eq!(scanner.id(), id, "{text} in pieces of {size}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_request_has_an_id_and_a_notification_has_none() {
+        assert_eq!(read(br#"{"jsonrpc":"2.0","method":"x","id":"a"}"#), Ok(Message::Request(json!("a"))));
+        assert_eq!(read(br#"{"jsonrpc":"2.0","method":"x"}"#), Ok(Message::Notification));
+        assert_eq!(read(br#"{"jsonrpc":"2.0","result":1,"id":"a"}"#), Ok(Message::Answer));
+    }
 
     #[test]
     fn each_mistake_has_its_code() {

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use access::Caller;
-use base::{Digest, LogicalSessionId, RunId, Slot, Timestamp};
+use base::{Digest, LogicalSessionId, RunId, Timestamp};
 use catalog::Row;
 use exec::{Coverage, Outcome};
 use ports::receipts::Receipt;
@@ -190,16 +190,16 @@ impl Service {
 
     /// Returns the newest results of the sessions in the caller's slots.
     pub async fn list_runs(&self, caller: &Caller) -> Result<Vec<RunListItem>, Error> {
-        let slots = self.connection(caller).await?.row.slots;
+        let connection = self.connection(caller).await?.row;
         let mut runs = Vec::new();
         // The newest sessions have the highest slots.
-        for (index, id) in slots.iter().enumerate().rev().take(LISTED_SESSIONS) {
-            let newest = self.logical(caller, *id).await?.map_or(0, |logical| logical.row.runs);
+        for (slot, id) in connection.newest_slots().take(LISTED_SESSIONS) {
+            let newest = self.logical(caller, id).await?.map_or(0, |logical| logical.row.runs);
             for number in (newest.saturating_sub(LISTED_RUNS) + 1..=newest).rev() {
-                let run: Option<Versioned<RunRow>> = self.fetch(&run_key(&caller.tenant, *id, number)).await?;
+                let run: Option<Versioned<RunRow>> = self.fetch(&run_key(&caller.tenant, id, number)).await?;
                 // An expired run, or a run that a fork shares with its parent, whose list shows it.
                 let Some(RunRow { program, finished, .. }) = run.map(|run| run.row) else { continue };
-                runs.push(RunListItem { uri: ResourceUri::run(Slot(index as u32), number), program, finished });
+                runs.push(RunListItem { uri: ResourceUri::run(slot, number), program, finished });
             }
         }
         Ok(runs)
@@ -224,6 +224,10 @@ impl Service {
             }
             ResourceUri::Plan { .. } => return Err(missing()),
         };
+        // An id finds runs of any session of the tenant.
+        if self.logical(caller, named.session).await?.is_none() && self.is_hidden(caller, None) {
+            return Err(missing());
+        }
         let Some((stored_at, run)) = self.run_at(caller, named).await? else {
             let runs = self.logical(caller, named.session).await?.map_or(0, |logical| logical.row.runs);
             return Err(self.missing_resource_error(uri, (1..=runs).contains(&named.number)));

@@ -1,4 +1,4 @@
-//! The caches of the service: search index, slots, unchanged opens, stored catalogs.
+//! The caches of the service: search index, slots, unchanged opens, stored catalogs, the last check of the storage.
 //! Invariant: a cache holds immutable data or data that can be lost, so clearing one costs time and changes no answer.
 
 use std::collections::HashMap;
@@ -8,6 +8,7 @@ use base::{Digest, LogicalSessionId, Principal, Slot, TenantId, Timestamp};
 use catalog::Registry;
 use teach::discovery::Index;
 
+use crate::error::Error;
 use crate::rows::{ExecuteBinding, Revision};
 use crate::sync::lock;
 
@@ -41,44 +42,40 @@ impl DiscoveryIndexCache {
 
 /// The slots of principals, kept for a second after they were read.
 ///
-/// Slots are only ever added, so a cached slot is right, although newer slots may be missing. Every call names its
-/// session by a slot, and reading the row with all slots of a principal took a twentieth of a short run.
+/// A slot never names another session, so a cached slot is right. Every call names its session by a slot, and reading
+/// the row of the principal's connection took a twentieth of a short run.
 #[derive(Default)]
-pub(crate) struct SlotCache(Mutex<HashMap<(TenantId, Principal), CachedSlots>>);
+pub(crate) struct SlotCache(Mutex<HashMap<(TenantId, Principal, Slot), CachedSlot>>);
 
-/// The slots of one principal.
-struct CachedSlots {
+/// The session in one slot.
+struct CachedSlot {
     /// The time of the read. It bounds the age of the entry, in case the storage was replaced.
     read_at: Timestamp,
-    /// The session in each slot: index 0 is `s0`.
-    slots: Box<[LogicalSessionId]>,
+    session: LogicalSessionId,
 }
 
-/// The age at which cached slots are read again.
+/// The age at which a cached slot is read again.
 const SLOTS_MAX_AGE_MS: i64 = 1_000;
 
-/// The number of principals whose slots are cached.
-const SLOTS_CAPACITY: usize = 1_000;
+/// The number of cached slots, at about 100 bytes each.
+const SLOTS_CAPACITY: usize = 10_000;
 
 impl SlotCache {
     pub fn get(&self, owner: &(TenantId, Principal), slot: Slot, now: Timestamp) -> Option<LogicalSessionId> {
         let cache = lock(&self.0);
-        let cached = cache.get(owner)?;
+        let cached = cache.get(&(owner.0.clone(), owner.1.clone(), slot))?;
         let age = now.0.saturating_sub(cached.read_at.0);
         // A clock that went backwards makes the age negative, and the entry counts as too old.
-        if !(0..SLOTS_MAX_AGE_MS).contains(&age) {
-            return None;
-        }
-        cached.slots.get(slot.0 as usize).copied()
+        (0..SLOTS_MAX_AGE_MS).contains(&age).then_some(cached.session)
     }
 
-    pub fn put(&self, owner: (TenantId, Principal), slots: &[LogicalSessionId], read_at: Timestamp) {
+    pub fn put(&self, owner: (TenantId, Principal), slot: Slot, session: LogicalSessionId, read_at: Timestamp) {
         let mut cache = lock(&self.0);
         // Cleared as a whole: every entry is stale after a second, so choosing a victim would save at most one read.
         if cache.len() >= SLOTS_CAPACITY {
             cache.clear();
         }
-        cache.insert(owner, CachedSlots { read_at, slots: slots.into() });
+        cache.insert((owner.0, owner.1, slot), CachedSlot { read_at, session });
     }
 }
 
@@ -136,3 +133,11 @@ impl StoredCatalogTimes {
         lock(&self.0).insert(digest, stored_at);
     }
 }
+
+/// The last check of whether the storage takes writes, with its time. Locked during a check, so that callers that ask meanwhile get
+/// its outcome.
+#[derive(Default)]
+pub(crate) struct LastProbe(pub tokio::sync::Mutex<Option<(tokio::time::Instant, ProbeResult)>>);
+
+/// The outcome of a check, as it can be answered several times.
+type ProbeResult = Result<(), Arc<Error>>;

@@ -12,18 +12,22 @@ mod artifact;
 mod caches;
 mod call_record;
 mod commit;
+mod detached_runs;
 mod discovery;
 mod engine;
 mod error;
 mod gc;
 mod js;
+mod list_page;
 mod live_runs;
 mod load;
 mod meter;
 mod metrics;
 mod open;
+mod open_run;
 mod plans;
 mod program;
+mod readiness;
 mod retention;
 mod reuse_key;
 mod rows;
@@ -31,10 +35,12 @@ mod run;
 mod run_result;
 mod service;
 mod sessions;
+mod slots;
 mod sync;
 mod trace;
 mod transport;
 mod uri;
+mod visibility;
 
 pub use artifact::{Artifact, ArtifactReturn, Resource, RunListItem};
 pub use call_record::{CallRecord, Exporter, StepRecord};
@@ -46,6 +52,7 @@ pub use engine::{
 pub use error::{Error, JsError};
 pub use gc::{CollectionOptions, CollectionReport};
 pub use js::{ForkRequest, ForkedSession, Lineage, LineageNode, NamedSession};
+pub use list_page::{ListPage, ListRequest};
 pub use open::{
     CatalogUpdate, Continuity, ExecuteAddress, ExecuteRequest, OpenRequest, OpenedExecute, OpenedSession, SeedRequest,
     TaughtTable,

@@ -2,18 +2,17 @@
 //! Invariant: a run is listed from before its first call until its result is stored. Every waiting caller gets its
 //! outcome, and only a durable result is reported.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use base::{RunId, Timestamp};
+use base::{RunId, TenantId, Timestamp};
 use lang::plan::Plan;
-use ports::store::Key;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::Error;
-use crate::rows::ClaimRow;
+use crate::open_run::HeldLease;
 use crate::run_result::{RunProgress, RunResult};
 use crate::sync::lock;
 
@@ -34,11 +33,11 @@ pub(crate) struct LiveRun {
     pub program: String,
     /// When the run began, or began again after a takeover.
     pub started: Timestamp,
-    /// The claim that is marked as done when the run ends.
-    pub claim: Option<(Key, ClaimRow)>,
-    /// How often the run was taken over before. If the operation's row has another number, another process owns the
-    /// run.
-    pub owner: u32,
+    /// The lease of this process on the run, with the version that its next write requires. Locked while the stored row is
+    /// changed, so that a handle and a first receipt do not both create it.
+    pub lease: Arc<tokio::sync::Mutex<HeldLease>>,
+    /// Another process owns the run now, so this one stores nothing more.
+    lost: Arc<AtomicBool>,
     /// The outcome, once the run's task has reported it.
     end: watch::Receiver<Option<RunEnd>>,
     /// The result is durable, although `end` may not be set yet. Separate from `end`, because it is set under the
@@ -54,31 +53,45 @@ pub(crate) struct NewRun {
     pub plan: Plan,
     pub program: String,
     pub started: Timestamp,
-    /// The claim that is marked as done when the run ends.
-    pub claim: Option<(Key, ClaimRow)>,
-    /// The number of the operation that is resumed, and its owner count.
-    pub resumed: Option<(u64, u32)>,
+    pub lease: HeldLease,
 }
 
 /// The program runs of this process, by id.
 #[derive(Default)]
-pub(crate) struct LiveRuns(Mutex<HashMap<RunId, LiveRun>>);
+pub(crate) struct LiveRuns {
+    runs: Mutex<HashMap<RunId, LiveRun>>,
+    /// Runs that this process owns by their leases and does not execute, as the last pass of the recovery saw them. A run is in
+    /// this state for a moment between its claim and its start; only one that is found so twice is started again.
+    undriven: Mutex<HashSet<RunId>>,
+}
 
 impl LiveRuns {
-    pub fn add(&self, live: LiveRun) {
-        lock(&self.0).insert(live.run, live);
+    /// Adds a run. Returns false if it is already listed.
+    pub fn add(&self, live: LiveRun) -> bool {
+        lock(&self.undriven).remove(&live.run);
+        let mut runs = lock(&self.runs);
+        if runs.contains_key(&live.run) {
+            return false;
+        }
+        runs.insert(live.run, live);
+        true
     }
 
     fn remove(&self, run: RunId) {
-        lock(&self.0).remove(&run);
+        lock(&self.runs).remove(&run);
     }
 
     pub fn count(&self) -> usize {
-        lock(&self.0).len()
+        lock(&self.runs).len()
     }
 
     pub fn get(&self, run: RunId) -> Option<LiveRun> {
-        lock(&self.0).get(&run).cloned()
+        lock(&self.runs).get(&run).cloned()
+    }
+
+    /// Records that a pass of the recovery found the run owned and not executed. Returns true if an earlier pass did as well.
+    pub fn is_undriven_again(&self, run: RunId) -> bool {
+        !lock(&self.undriven).insert(run)
     }
 }
 
@@ -107,7 +120,7 @@ impl LiveRun {
     pub fn new(new_run: NewRun) -> (Self, RunSenders) {
         let (progress_sender, progress) = watch::channel(RunProgress::default());
         let (end_sender, end) = watch::channel(None);
-        let NewRun { run, plan, program, started, claim, resumed } = new_run;
+        let NewRun { run, plan, program, started, lease } = new_run;
         let live = Self {
             run,
             cancel: CancellationToken::new(),
@@ -115,11 +128,11 @@ impl LiveRun {
             plan: Arc::new(plan),
             program,
             started,
-            claim,
-            owner: resumed.map_or(0, |(_, owner)| owner),
+            operation: Arc::new(Mutex::new(lease.row.operation)),
+            lease: Arc::new(tokio::sync::Mutex::new(lease)),
+            lost: Arc::default(),
             end,
             stored: Arc::default(),
-            operation: Arc::new(Mutex::new(resumed.map(|(number, _)| number))),
         };
         (live, RunSenders { progress: progress_sender, end: end_sender })
     }
@@ -154,8 +167,19 @@ impl LiveRun {
     }
 
     /// Records the operation under which the run is detached.
-    pub fn set_operation(&self, number: u64) {
-        *lock(&self.operation) = Some(number);
+    pub fn set_operation(&self, number: Option<u64>) {
+        *lock(&self.operation) = number;
+    }
+
+    /// Records that another process owns the run, and stops it here.
+    pub fn lose(&self) {
+        self.lost.store(true, Ordering::Release);
+        self.cancel.cancel();
+    }
+
+    /// Returns whether another process owns the run.
+    pub fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Acquire)
     }
 
     /// Returns a guard that cancels the run if its caller's future is dropped.
@@ -183,5 +207,64 @@ impl Drop for StopOnDrop {
         if self.armed && self.live.operation().is_none() {
             self.live.cancel.cancel();
         }
+    }
+}
+
+/// The number of detached runs of each tenant. A tenant without one has no entry.
+#[derive(Default)]
+pub(crate) struct DetachedRuns(Mutex<HashMap<TenantId, usize>>);
+
+/// The place of one detached run. Dropping it frees the place.
+pub(crate) struct DetachedPlace {
+    runs: Arc<DetachedRuns>,
+    tenant: TenantId,
+}
+
+impl DetachedRuns {
+    /// Counts one more run.
+    pub fn enter(self: &Arc<Self>, tenant: &TenantId) -> DetachedPlace {
+        *lock(&self.0).entry(tenant.clone()).or_default() += 1;
+        DetachedPlace { runs: self.clone(), tenant: tenant.clone() }
+    }
+
+    /// Counts one more run, unless the tenant or all tenants together have as many as they may have.
+    pub fn try_enter(
+        self: &Arc<Self>,
+        tenant: &TenantId,
+        of_tenant: usize,
+        of_all: usize,
+    ) -> Result<DetachedPlace, Error> {
+        let mut counts = lock(&self.0);
+        if counts.get(tenant).is_some_and(|count| *count >= of_tenant) {
+            return Err(Error::TooManyDetached { what: "this tenant has", most: of_tenant });
+        }
+        if counts.values().sum::<usize>() >= of_all {
+            return Err(Error::TooManyDetached { what: "this server has", most: of_all });
+        }
+        *counts.entry(tenant.clone()).or_default() += 1;
+        Ok(DetachedPlace { runs: self.clone(), tenant: tenant.clone() })
+    }
+}
+
+impl Drop for DetachedPlace {
+    fn drop(&mut self) {
+        let mut counts = lock(&self.runs.0);
+        let left = counts.get(&self.tenant).map_or(0, |count| count.saturating_sub(1));
+        match left {
+            0 => counts.remove(&self.tenant),
+            left => counts.insert(self.tenant.clone(), left),
+        };
+    }
+}
+
+impl DetachedPlace {
+    /// Keeps the place until the run has ended.
+    pub fn hold_until_end(self, live: &LiveRun) {
+        let live = live.clone();
+        tokio::spawn(async move {
+            // The outcome is for the callers that ask for it.
+            drop(live.wait_for_end().await);
+            drop(self);
+        });
     }
 }

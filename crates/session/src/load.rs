@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use access::{Caller, Connection};
+use access::Caller;
 use base::{Digest, LogicalSessionId, Slot, TenantId};
 use catalog::{Catalog, Registry};
 use ports::store::{Key, Table};
@@ -102,26 +102,6 @@ impl Service {
         Ok((id, self.slot_for(caller, id).await?))
     }
 
-    /// Returns the session in a slot of the caller's connection.
-    async fn session_in_slot(&self, caller: &Caller, slot: Slot) -> Result<LogicalSessionId, Error> {
-        // Only slots of principals are cached, because the slots of a transport are deleted with the transport.
-        let owner = match &caller.connection {
-            Connection::Principal(principal) => Some((caller.tenant.clone(), principal.clone())),
-            Connection::Transport(_) | Connection::Execute(_) => None,
-        };
-        if let Some(id) = owner.as_ref().and_then(|owner| self.slot_cache.get(owner, slot, self.now())) {
-            return Ok(id);
-        }
-        // Taken before the read, so that the cached slots are at least as new as this time.
-        let now = self.now();
-        let slots = self.connection(caller).await?.row.slots;
-        let id = slots.get(slot.0 as usize).copied().ok_or(Error::UnknownSlot { slot })?;
-        if let Some(owner) = owner {
-            self.slot_cache.put(owner, &slots, now);
-        }
-        Ok(id)
-    }
-
     /// Returns the row of the caller's connection, which has no slots before its first session.
     pub(crate) async fn connection(&self, caller: &Caller) -> Result<Versioned<ConnectionRow>, Error> {
         let key = Key::new(&caller.tenant, Table::Connection, caller.connection.row_id());
@@ -134,13 +114,15 @@ impl Service {
         Ok(self.fetch(&key).await?.map(|found| found.row))
     }
 
-    /// Returns the row of a logical session.
+    /// Returns the row of a logical session that the caller may see.
     pub(crate) async fn logical(
         &self,
         caller: &Caller,
         id: LogicalSessionId,
     ) -> Result<Option<Versioned<LogicalRow>>, Error> {
-        self.fetch(&Key::new(&caller.tenant, Table::LogicalSession, id.to_string())).await
+        let found: Option<Versioned<LogicalRow>> =
+            self.fetch(&Key::new(&caller.tenant, Table::LogicalSession, id.to_string())).await?;
+        Ok(found.filter(|found| !self.is_hidden(caller, found.row.owner.as_ref())))
     }
 
     /// Returns the row of an execute session. The caller compares the prompt hash if it did not come from a row.

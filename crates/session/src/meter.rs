@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use async_trait::async_trait;
-use base::{Auth, Response, TenantId};
-use ports::store::{Batch, Key, Range, Row, Table};
+use base::{Auth, Origin, Response, TenantId};
+use ports::store::{Batch, IndexEntry, IndexRange, Key, MaintenanceRange, Range, Row, Table};
 use ports::{Store, Upstream, store, upstream};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -121,6 +121,14 @@ impl Store for MeteredStore {
         self.inner.scan_with(range, other).await
     }
 
+    async fn scan_index(&self, range: &IndexRange) -> Result<Vec<IndexEntry>, store::Error> {
+        self.inner.scan_index(range).await
+    }
+
+    async fn scan_index_of_all_tenants(&self, range: &MaintenanceRange) -> Result<Vec<IndexEntry>, store::Error> {
+        self.inner.scan_index_of_all_tenants(range).await
+    }
+
     async fn commit(&self, batch: Batch) -> Result<(), store::Error> {
         let started = Instant::now();
         let committed = self.inner.commit(batch).await;
@@ -151,10 +159,14 @@ pub(crate) struct MeteredUpstream {
 
 #[async_trait]
 impl Upstream for MeteredUpstream {
-    async fn send(&self, call: upstream::Call) -> Result<Response, upstream::Error> {
+    async fn send_checked(
+        &self,
+        call: upstream::Call,
+        check: &dyn upstream::DepartureCheck,
+    ) -> Result<Response, upstream::Error> {
         let origin = self.meter.origin_label(&call.request.origin.to_string());
         let started = Instant::now();
-        let answered = self.inner.send(call).await;
+        let answered = self.inner.send_checked(call, check).await;
         self.meter.upstream_seconds.observe(started.elapsed().as_secs_f64());
         let status = match &answered {
             Ok(response) => format!("{}xx", response.status / 100),
@@ -164,7 +176,7 @@ impl Upstream for MeteredUpstream {
         answered
     }
 
-    async fn missing_secrets(&self, tenant: &TenantId, auth: &Auth) -> Vec<String> {
-        self.inner.missing_secrets(tenant, auth).await
+    async fn missing_secrets(&self, tenant: &TenantId, origin: &Origin, auth: &Auth) -> Vec<String> {
+        self.inner.missing_secrets(tenant, origin, auth).await
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use base::{CatalogId, Digest, ExecuteSessionId, InstanceId, LogicalSessionId, RunId, TenantId, Timestamp};
+use base::{CatalogId, Digest, ExecuteSessionId, InstanceId, LogicalSessionId, Principal, RunId, TenantId, Timestamp};
 use lang::plan::{Plan, Verdict};
 use ports::store::{Key, Table};
 use schemars::JsonSchema;
@@ -59,6 +59,9 @@ pub struct LogicalRow {
     /// The session is a fork that was not promoted, so its writes stop at the plan.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub fenced: bool,
+    /// The principal that opened the session, if principals are separate (`visibility.rs`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<Principal>,
 }
 
 /// The origin of a fork. Runs and pages up to these numbers belong to that session.
@@ -95,6 +98,7 @@ impl LogicalRow {
             name: None,
             forked: None,
             fenced: false,
+            owner: None,
         }
     }
 
@@ -121,8 +125,11 @@ pub struct ExecuteBinding {
 /// The slots of a connection, by number.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ConnectionRow {
-    /// The session in each slot: index 0 is `s0`. Slots are only ever added, so a number keeps its meaning.
+    /// The sessions in the newest slots, the oldest of them first. Slots are only ever added, so a number keeps its meaning.
     pub slots: Vec<LogicalSessionId>,
+    /// The number of older slots, which `slots.rs` moved to rows of their own. The first session of `slots` has this number.
+    #[serde(default, skip_serializing_if = "is_zero_slots")]
+    pub moved: u32,
     /// When the connection was last used, with a precision of a day.
     #[serde(default = "never")]
     pub used: Timestamp,
@@ -133,11 +140,15 @@ pub struct ConnectionRow {
 
 impl Default for ConnectionRow {
     fn default() -> Self {
-        Self { slots: Vec::new(), used: never(), runs: 0 }
+        Self { slots: Vec::new(), moved: 0, used: never(), runs: 0 }
     }
 }
 
 fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+fn is_zero_slots(number: &u32) -> bool {
     *number == 0
 }
 

@@ -5,16 +5,18 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use access::{ApiKeys, ConfiguredKey, Identity, Tenants};
-use base::{Digest, ExecuteSessionId, Limits, LogicalSessionId, RunId, TenantId};
+use base::{Digest, ExecuteSessionId, InstanceId, Limits, LogicalSessionId, RunId, TenantId};
 use catalog::{Catalog, Registry};
-use ports::{Blobs, Clock, Entropy, Store, Upstream};
+use durable::{Owners, UnknownPeers};
+use ports::{Blobs, Clock, Entropy, Presence, Store, Upstream};
 use teach::Teaching;
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 
-use crate::caches::{DiscoveryIndexCache, SlotCache, StoredCatalogTimes, UnchangedOpenCache};
+use crate::caches::{DiscoveryIndexCache, LastProbe, SlotCache, StoredCatalogTimes, UnchangedOpenCache};
 use crate::call_record::Traces;
 use crate::engine::Js;
-use crate::live_runs::LiveRuns;
+use crate::live_runs::{DetachedRuns, LiveRuns};
 use crate::meter::{Meter, MeteredStore, MeteredUpstream};
 use crate::retention::Retention;
 use crate::sync::{WeakMap, lock};
@@ -73,6 +75,12 @@ pub struct Service {
     pub(crate) slot_cache: SlotCache,
     /// The program runs of this process.
     pub(crate) live_runs: LiveRuns,
+    /// This process as an owner of runs, and what it knows of other owners.
+    pub(crate) owners: Owners,
+    /// The runs that no caller waits for, which are bounded.
+    pub(crate) detached_runs: Arc<DetachedRuns>,
+    /// The last check of whether the storage takes writes.
+    pub(crate) last_probe: LastProbe,
     /// The JavaScript engine, if the server has one.
     pub(crate) js: Option<Js>,
 }
@@ -90,8 +98,11 @@ impl Service {
             ..ports
         };
         let api_keys = ApiKeys::new(ports.store.clone(), Vec::new(), BTreeSet::new());
+        let alone = UnknownPeers { me: InstanceId::from_random(ports.entropy.bytes()) };
+        let owners = Owners::new(Arc::new(alone), ports.store.clone());
         Self {
             ports,
+            owners,
             api_keys,
             registry,
             discovery_index: DiscoveryIndexCache::default(),
@@ -109,6 +120,8 @@ impl Service {
             stored_catalogs: StoredCatalogTimes::default(),
             slot_cache: SlotCache::default(),
             live_runs: LiveRuns::default(),
+            detached_runs: Arc::default(),
+            last_probe: LastProbe::default(),
             js: None,
         }
     }
@@ -129,6 +142,14 @@ impl Service {
     #[must_use]
     pub fn with_retention(self, retention: Retention) -> Self {
         Self { retention, ..self }
+    }
+
+    /// Tells the service which other processes on its store live. Without this it takes a run over only after its owner was silent
+    /// for a whole lease.
+    #[must_use]
+    pub fn with_presence(self, presence: Arc<dyn Presence>) -> Self {
+        let owners = Owners::new(presence, self.ports.store.clone());
+        Self { owners, ..self }
     }
 
     /// Lets callers bring their own API credentials: `auth_resolution = "delegated"`.
@@ -166,6 +187,25 @@ impl Service {
         *self.registry.write().unwrap_or_else(PoisonError::into_inner) = registry;
     }
 
+    /// Shows other processes that this one lives, while it owns runs, until `stop`. Signs off at the end.
+    pub async fn renew_until(self: Arc<Self>, stop: CancellationToken) {
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(durable::RENEWAL) => {}
+                () = stop.cancelled() => break,
+            }
+            let scripts = self.js.as_ref().map_or(0, |js| js.lives.total());
+            if self.live_runs.count() + scripts > 0
+                && let Err(error) = self.owners.renew().await
+            {
+                tracing::warn!(%error, "the lease of this process could not be renewed; other processes may take its runs over");
+            }
+        }
+        if let Err(error) = self.owners.sign_off().await {
+            tracing::warn!(%error, "this process could not sign off");
+        }
+    }
+
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
@@ -177,11 +217,6 @@ impl Service {
     /// Returns an id for a request whose caller sent none.
     pub fn new_request_id(&self) -> String {
         self.new_run_id().to_string()
-    }
-
-    /// Checks that the storage answers, so that work can be accepted.
-    pub async fn check_store(&self) -> Result<(), crate::Error> {
-        Ok(self.ports.store.ping().await?)
     }
 
     /// Checks that the blob storage answers.

@@ -11,8 +11,9 @@ use serde::Serialize;
 use crate::commit::{TRIES, unchanged};
 use crate::engine::rows::SessionName;
 use crate::error::Error;
+use crate::list_page::NewestFirst;
 use crate::load::Versioned;
-use crate::rows::{ExecuteBinding, LogicalRow};
+use crate::rows::{ConnectionRow, ExecuteBinding, LogicalRow};
 use crate::service::Service;
 
 /// A session as its owner sees it.
@@ -56,10 +57,10 @@ pub struct SymbolSpace {
 const PAGE: usize = 200;
 
 impl Service {
-    /// Returns the caller's sessions, the last used first.
-    pub async fn list_sessions(&self, caller: &Caller) -> Result<Vec<SessionView>, Error> {
-        let slots = self.connection(caller).await?.row.slots;
-        let mut views = Vec::new();
+    /// Returns the caller's sessions, the last used first, and the number of others beyond `limit`.
+    pub async fn list_sessions(&self, caller: &Caller, limit: usize) -> Result<(Vec<SessionView>, u64), Error> {
+        let connection = self.connection(caller).await?.row;
+        let mut newest = NewestFirst::new(limit);
         let mut after = None;
         loop {
             let range = Range {
@@ -75,31 +76,36 @@ impl Service {
                 // A damaged session does not hide the others. Asking for it reports the damage.
                 let Ok(row) = crate::rows::read::<LogicalRow>(id, &row.value) else { continue };
                 let Ok(id) = LogicalSessionId::parse(id) else { continue };
-                views.push(self.view(caller, id, &slots, &row).await?);
+                if !self.is_hidden(caller, row.owner.as_ref()) {
+                    newest.push(row.used, (id, row));
+                }
             }
             if after.is_none() {
                 break;
             }
         }
-        views.sort_by_key(|view| std::cmp::Reverse(view.used));
-        Ok(views)
+        let (rows, omitted) = newest.finish();
+        let mut views = Vec::new();
+        for (id, row) in rows {
+            views.push(self.view(caller, id, &connection, &row).await?);
+        }
+        Ok((views, omitted))
     }
 
     /// Returns one session, by slot, id or intent.
     pub async fn session_view(&self, caller: &Caller, reference: &str) -> Result<SessionView, Error> {
-        let slots = self.connection(caller).await?.row.slots;
+        let connection = self.connection(caller).await?.row;
         let id = self.session_id(caller, reference).await?;
         let found = self.logical(caller, id).await?.ok_or_else(|| Error::NoSession(id.to_string()))?;
-        self.view(caller, id, &slots, &found.row).await
+        self.view(caller, id, &connection, &found.row).await
     }
 
     /// Resolves a slot, an intent or an id without assigning a slot.
     pub async fn session_id(&self, caller: &Caller, reference: &str) -> Result<LogicalSessionId, Error> {
         if let Ok(slot) = reference.parse::<Slot>() {
-            let slots = self.connection(caller).await?.row.slots;
-            return slots.get(slot.0 as usize).copied().ok_or(Error::UnknownSlot { slot });
+            return self.session_in_slot(caller, slot).await;
         }
-        if let Some(row) = self.intent(caller, &crate::reuse_key::intent_id(reference)).await? {
+        if let Some(row) = self.intent(caller, &self.intent_row_id(caller, reference)).await? {
             return Ok(row.logical_session);
         }
         let id = LogicalSessionId::parse(reference).map_err(|_| Error::BadRef(base::printable(reference, 80)))?;
@@ -138,7 +144,7 @@ impl Service {
         &self,
         caller: &Caller,
         id: LogicalSessionId,
-        slots: &[LogicalSessionId],
+        connection: &ConnectionRow,
         row: &LogicalRow,
     ) -> Result<SessionView, Error> {
         let space = match &row.execute {
@@ -163,7 +169,7 @@ impl Service {
         Ok(SessionView {
             logical_session_id: id,
             intent: row.intent.clone(),
-            slot: slots.iter().position(|known| *known == id).map(|index| Slot(index as u32)),
+            slot: self.slot_of(caller, connection, id).await?,
             created: row.created,
             used: row.used,
             runs: row.runs,

@@ -18,7 +18,8 @@ const OTHER_USERS: u32 = 0o077;
 /// Names that only a data folder or a blob folder of this program has. A folder without them is not changed, because it may be the home
 /// folder of a user or a part of the system.
 #[cfg(unix)]
-const OWN_NAMES: [&str; 6] = ["tokamak.db", "secrets.enc", "blobs", "engines", "damaged", "processes"];
+const OWN_NAMES: [&str; 7] =
+    ["tokamak.db", "secrets.enc", "secret-bindings.json", "blobs", "engines", "damaged", "processes"];
 
 /// Creates the folder and its missing parents, durably and readable by this user only.
 pub fn create(folder: &Path) -> io::Result<()> {

@@ -48,6 +48,12 @@ pub enum OpenError {
         #[source]
         source: Cause,
     },
+    #[error("`{path}` must be migrated to the format of this version, and {holders} still uses it; end every Tokamak process on this folder, hosts that started one included, and start again", path = .path.display(), holders = processes(.holders))]
+    InUse {
+        path: PathBuf,
+        /// The ids of the processes, as far as the system tells.
+        holders: Vec<u32>,
+    },
     #[error("there is no space left for `{path}`; free some space", path = .path.display())]
     Full {
         path: PathBuf,
@@ -83,5 +89,14 @@ impl OpenError {
         let path = path.to_owned();
         let source: Cause = Box::new(error);
         if is_full { Self::Full { path, source } } else { Self::Unwritable { path, source } }
+    }
+}
+
+/// Names processes in a sentence: `process 17`, `process 17 and 2 more`.
+fn processes(ids: &[u32]) -> String {
+    match ids {
+        [] => "another process".to_owned(),
+        [id] => format!("process {id}"),
+        [id, others @ ..] => format!("process {id} and {} more", others.len()),
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use base::{Digest, TenantId};
-use ports::store::{Batch, Key, Range, Row};
+use ports::store::{Batch, IndexEntry, IndexRange, Key, MaintenanceRange, Range, Row};
 use ports::{Blobs, Cause, Store, blobs, store};
 
 use crate::lock;
@@ -160,6 +160,18 @@ impl<S: Store + ?Sized> Store for FaultyStore<S> {
         after_row(Operation::Scan, fault).map(|()| rows)
     }
 
+    async fn scan_index(&self, range: &IndexRange) -> Result<Vec<IndexEntry>, store::Error> {
+        let fault = before_row(&self.faults, Operation::Scan, None)?;
+        let entries = self.inner.scan_index(range).await?;
+        after_row(Operation::Scan, fault).map(|()| entries)
+    }
+
+    async fn scan_index_of_all_tenants(&self, range: &MaintenanceRange) -> Result<Vec<IndexEntry>, store::Error> {
+        let fault = before_row(&self.faults, Operation::Scan, None)?;
+        let entries = self.inner.scan_index_of_all_tenants(range).await?;
+        after_row(Operation::Scan, fault).map(|()| entries)
+    }
+
     async fn commit(&self, batch: Batch) -> Result<(), store::Error> {
         let first = batch.writes.first().map(|write| write.key().clone());
         let fault = before_row(&self.faults, Operation::Commit, first)?;
@@ -281,8 +293,10 @@ mod tests {
 
     #[tokio::test]
     async fn without_faults_the_wrappers_conform() {
-        crate::conformance::store(async || Arc::new(FaultyStore::new(Arc::new(MemoryStore::new()), &Faults::new())))
-            .await;
+        let make_store = async || Arc::new(FaultyStore::new(Arc::new(MemoryStore::new()), &Faults::new()));
+        crate::conformance::store(make_store).await;
+        crate::conformance::indexes(make_store).await;
+        crate::conformance::blob_rows(make_store).await;
         crate::conformance::blobs(async || Arc::new(FaultyBlobs::new(Arc::new(MemoryBlobs::new()), &Faults::new())))
             .await;
     }

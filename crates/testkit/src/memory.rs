@@ -1,16 +1,19 @@
 //! The ports in memory: store, blobs, clock, entropy, secrets, receipts.
 //! Invariant: the store and the blobs pass the same conformance suites as the adapters; they differ only in durability.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use base::{Digest, Secret, TenantId, Timestamp};
-use ports::receipts::{EffectId, EffectIntent, Receipt};
-use ports::store::{Batch, Expect, Key, Range, Row, Write};
+use base::{Digest, Origin, Secret, TenantId, Timestamp};
+use ports::index::{Index, IndexKey, Order};
+use ports::receipts::{EffectId, EffectIntent, Opened, Receipt};
+use ports::store::{
+    Batch, Expect, IndexEntry, IndexPosition, IndexRange, Key, MaintenanceRange, Range, Row, Table, Write,
+};
 use ports::{blobs, receipts, secrets, store};
 
 use crate::lock;
@@ -18,7 +21,69 @@ use crate::lock;
 /// A store that has its rows in a map.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
-    rows: Mutex<BTreeMap<Key, Row>>,
+    stored: Mutex<Stored>,
+}
+
+#[derive(Debug, Default)]
+struct Stored {
+    rows: BTreeMap<Key, MemoryRow>,
+    /// The entries of all indexes, in the order in which a scan returns them.
+    entries: BTreeSet<MemoryEntry>,
+}
+
+/// A row with the index keys of its last put.
+#[derive(Debug, Clone)]
+struct MemoryRow {
+    row: Row,
+    keys: BTreeSet<IndexKey>,
+}
+
+/// An index entry. The order of the fields is the order of entries: tables are compared by name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct MemoryEntry {
+    index: Index,
+    tenant: TenantId,
+    sort: String,
+    table_name: &'static str,
+    id: String,
+    table: Table,
+}
+
+impl MemoryEntry {
+    fn new(index: Index, sort: &str, key: &Key) -> Self {
+        let Key { tenant, table, id } = key.clone();
+        Self { index, tenant, sort: sort.to_owned(), table_name: table.name(), id, table }
+    }
+
+    fn at(index: Index, position: &IndexPosition) -> Self {
+        Self::new(index, &position.sort, &position.key)
+    }
+
+    fn key(&self) -> Key {
+        Key::new(&self.tenant, self.table, self.id.as_str())
+    }
+}
+
+impl Stored {
+    fn replace(&mut self, key: Key, row: Option<MemoryRow>) {
+        let old = match row {
+            Some(row) => {
+                self.entries.extend(row.keys.iter().map(|entry| MemoryEntry::new(entry.index(), entry.sort(), &key)));
+                let keys = row.keys.clone();
+                self.rows.insert(key.clone(), row).map(|old| old.keys.difference(&keys).cloned().collect())
+            }
+            None => self.rows.remove(&key).map(|old| old.keys),
+        };
+        for entry in old.unwrap_or_default() {
+            self.entries.remove(&MemoryEntry::new(entry.index(), entry.sort(), &key));
+        }
+    }
+
+    fn with_row(&self, entry: &MemoryEntry) -> IndexEntry {
+        let key = entry.key();
+        let Some(stored) = self.rows.get(&key) else { panic!("an index entry without a row: {key:?}") };
+        IndexEntry { sort: entry.sort.clone(), row: stored.row.clone(), key }
+    }
 }
 
 impl MemoryStore {
@@ -28,14 +93,14 @@ impl MemoryStore {
 
     /// Returns all rows in the order of their keys, for a test that checks what is in the store.
     pub fn rows(&self) -> Vec<(Key, Row)> {
-        lock(&self.rows).iter().map(|(key, row)| (key.clone(), row.clone())).collect()
+        lock(&self.stored).rows.iter().map(|(key, stored)| (key.clone(), stored.row.clone())).collect()
     }
 }
 
 #[async_trait]
 impl store::Store for MemoryStore {
     async fn get(&self, key: &Key) -> Result<Option<Row>, store::Error> {
-        Ok(lock(&self.rows).get(key).cloned())
+        Ok(lock(&self.stored).rows.get(key).map(|stored| stored.row.clone()))
     }
 
     async fn scan(&self, range: &Range) -> Result<Vec<(String, Row)>, store::Error> {
@@ -46,18 +111,53 @@ impl store::Store for MemoryStore {
         };
         let in_range =
             |key: &Key| key.tenant == range.tenant && key.table == range.table && key.id.starts_with(&range.prefix);
-        let rows = lock(&self.rows);
+        let rows = &lock(&self.stored).rows;
         let matching = rows.range((start, Bound::Unbounded)).take_while(|(key, _)| in_range(key)).take(range.limit);
-        Ok(matching.map(|(key, row)| (key.id.clone(), row.clone())).collect())
+        Ok(matching.map(|(key, stored)| (key.id.clone(), stored.row.clone())).collect())
+    }
+
+    async fn scan_index(&self, range: &IndexRange) -> Result<Vec<IndexEntry>, store::Error> {
+        let stored = lock(&self.stored);
+        let end = range.end();
+        let is_in_range = |entry: &&MemoryEntry| {
+            let is_selected = entry.sort.starts_with(&range.prefix) && end.as_ref().is_none_or(|end| entry.sort < *end);
+            entry.index == range.index && entry.tenant == range.tenant && is_selected
+        };
+        // Tests have few entries, so all of them are compared.
+        let follows = |entry: &&MemoryEntry| match &range.after {
+            None => true,
+            Some(after) => {
+                let place = (after.sort.as_str(), after.key.table.name(), after.key.id.as_str());
+                let own = (entry.sort.as_str(), entry.table_name, entry.id.as_str());
+                if range.order == Order::Ascending { own > place } else { own < place }
+            }
+        };
+        let selected = stored.entries.iter().filter(is_in_range).filter(follows);
+        let with_row = |entry| stored.with_row(entry);
+        Ok(match range.order {
+            Order::Ascending => selected.take(range.limit).map(with_row).collect(),
+            Order::Descending => selected.rev().take(range.limit).map(with_row).collect(),
+        })
+    }
+
+    async fn scan_index_of_all_tenants(&self, range: &MaintenanceRange) -> Result<Vec<IndexEntry>, store::Error> {
+        let stored = lock(&self.stored);
+        let after = range.after.as_ref().map(|after| MemoryEntry::at(range.index, after));
+        let selected = stored.entries.iter().filter(|entry| {
+            entry.index == range.index
+                && range.before.as_ref().is_none_or(|before| entry.sort < *before)
+                && after.as_ref().is_none_or(|after| *entry > after)
+        });
+        Ok(selected.take(range.limit).map(|entry| stored.with_row(entry)).collect())
     }
 
     async fn commit(&self, batch: Batch) -> Result<(), store::Error> {
-        let mut rows = lock(&self.rows);
+        let mut stored = lock(&self.stored);
         // The changes of the batch are collected first, and applied only if every write finds the version that it expects.
-        let mut changed: BTreeMap<Key, Option<Row>> = BTreeMap::new();
+        let mut changed: BTreeMap<Key, Option<MemoryRow>> = BTreeMap::new();
         for write in batch.writes {
-            let current = changed.get(write.key()).map_or_else(|| rows.get(write.key()), Option::as_ref);
-            let version = current.map(|row| row.version);
+            let current = changed.get(write.key()).map_or_else(|| stored.rows.get(write.key()), Option::as_ref);
+            let version = current.map(|current| current.row.version);
             let is_as_expected = match write.expect() {
                 Expect::Any => true,
                 Expect::Absent => version.is_none(),
@@ -68,24 +168,25 @@ impl store::Store for MemoryStore {
             }
             match write {
                 Write::Put { key, value, .. } => {
-                    changed.insert(key, Some(Row { version: version.unwrap_or(0) + 1, value }));
+                    let row = Row { version: version.unwrap_or(0) + 1, value };
+                    changed.insert(key, Some(MemoryRow { row, keys: BTreeSet::new() }));
+                }
+                Write::PutIndexed { key, value, keys, .. } => {
+                    let row = Row { version: version.unwrap_or(0) + 1, value };
+                    changed.insert(key, Some(MemoryRow { row, keys: keys.into_iter().collect() }));
                 }
                 Write::Delete { key, .. } => {
                     changed.insert(key, None);
                 }
+                Write::Check { .. } => {}
             }
         }
-        for (key, row) in changed {
-            match row {
-                Some(row) => rows.insert(key, row),
-                None => rows.remove(&key),
-            };
-        }
+        changed.into_iter().for_each(|(key, row)| stored.replace(key, row));
         Ok(())
     }
 
     async fn tenants(&self) -> Result<Vec<TenantId>, store::Error> {
-        let mut tenants: Vec<TenantId> = lock(&self.rows).keys().map(|key| key.tenant.clone()).collect();
+        let mut tenants: Vec<TenantId> = lock(&self.stored).rows.keys().map(|key| key.tenant.clone()).collect();
         tenants.dedup();
         Ok(tenants)
     }
@@ -273,11 +374,15 @@ impl MapSecrets {
 
 #[async_trait]
 impl secrets::Secrets for MapSecrets {
-    async fn get(&self, tenant: &TenantId, name: &str) -> Result<Secret, secrets::Error> {
+    async fn get(&self, tenant: &TenantId, name: &str, _: &Origin) -> Result<Secret, secrets::Error> {
         self.secrets.get(&(tenant.clone(), name.to_owned())).cloned().ok_or_else(|| secrets::Error::NotSet {
             name: name.to_owned(),
             hint: format!("add it to the test's MapSecrets for tenant `{tenant}`"),
         })
+    }
+
+    async fn check_binding(&self, _: &TenantId, _: &str, _: &Origin) -> Result<(), secrets::Error> {
+        Ok(())
     }
 }
 
@@ -330,15 +435,15 @@ impl MemoryReceipts {
 
 #[async_trait]
 impl receipts::Receipts for MemoryReceipts {
-    async fn open(&self, intent: &EffectIntent) -> Result<Option<Receipt>, receipts::Error> {
+    async fn earlier(&self, id: &EffectId) -> Result<Option<Receipt>, receipts::Error> {
+        Ok(lock(&self.receipts).get(id).cloned())
+    }
+
+    async fn open(&self, intent: &EffectIntent) -> Result<Opened, receipts::Error> {
         self.count_call()?;
         lock(&self.events).push(("open", intent.id));
-        let mut receipts = lock(&self.receipts);
-        if let Some(earlier) = receipts.get(&intent.id) {
-            return Ok(Some(earlier.clone()));
-        }
-        receipts.insert(intent.id, Receipt::open(intent.clone()));
-        Ok(None)
+        lock(&self.receipts).insert(intent.id, Receipt::open(intent.clone()));
+        Ok(Opened::Stored)
     }
 
     async fn close(&self, receipt: &Receipt) -> Result<(), receipts::Error> {
@@ -360,6 +465,8 @@ mod tests {
     #[tokio::test]
     async fn the_memory_store_conforms() {
         crate::conformance::store(async || Arc::new(MemoryStore::new())).await;
+        crate::conformance::indexes(async || Arc::new(MemoryStore::new())).await;
+        crate::conformance::blob_rows(async || Arc::new(MemoryStore::new())).await;
     }
 
     #[tokio::test]
@@ -406,9 +513,10 @@ mod tests {
     async fn secrets_belong_to_their_tenant() {
         let (ours, theirs) = (TenantId::local(), TenantId::parse("other").unwrap());
         let secrets = MapSecrets::new().with(&ours, "token", "hunter2");
-        assert_eq!(secrets.get(&ours, "token").await.unwrap().expose(), "hunter2");
+        let origin = Origin::parse("https://api.example").unwrap();
+        assert_eq!(secrets.get(&ours, "token", &origin).await.unwrap().expose(), "hunter2");
         assert!(
-            matches!(secrets.get(&theirs, "token").await, Err(secrets::Error::NotSet { name, .. }) if name == "token")
+            matches!(secrets.get(&theirs, "token", &origin).await, Err(secrets::Error::NotSet { name, .. }) if name == "token")
         );
     }
 }

@@ -92,7 +92,10 @@ impl ports::Presence for MemoryPresence {
         self.me
     }
 
-    fn is_alive(&self, instance: InstanceId) -> bool {
-        lock(&self.processes.0).contains(&instance)
+    fn liveness(&self, instance: InstanceId) -> ports::Liveness {
+        match lock(&self.processes.0).contains(&instance) {
+            true => ports::Liveness::Alive,
+            false => ports::Liveness::Dead,
+        }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use base::{Method, Payload, Request, Response};
-use ports::upstream::{Call, Error, Upstream};
+use ports::upstream::{Call, DepartureCheck, Error, Upstream};
 use serde_json::Value;
 use tokio::sync::{Notify, watch};
 
@@ -242,7 +242,10 @@ impl Drop for InFlight<'_> {
 
 #[async_trait]
 impl Upstream for ScriptedUpstream {
-    async fn send(&self, call: Call) -> Result<Response, Error> {
+    async fn send_checked(&self, call: Call, check: &dyn DepartureCheck) -> Result<Response, Error> {
+        if check.may_leave().await.is_err() {
+            return Err(Error::Withheld { label: call.request.label() });
+        }
         let _in_flight = self.enter();
         let rule = self.take(&call);
         // The call registers at its gate before it counts as arrived. A test that waits for `arrived` and then notifies the gate

@@ -9,8 +9,9 @@ use std::time::Duration;
 use base::Request;
 use ports::{Cause, upstream};
 
-use crate::net::PrivateAddressError;
+use crate::net::{OwnServerError, PrivateAddressError};
 use crate::outgoing::Refusal;
+use crate::redact::Redactor;
 
 /// The failure of one try. A write may be sent again only if no byte of the request was sent.
 #[derive(Debug)]
@@ -34,6 +35,8 @@ pub(crate) enum Failure {
     Refused(Cause),
     /// The host has an address to which requests of catalogs must not be sent, so nothing was sent.
     PrivateAddress,
+    /// The address is that of this server itself, so nothing was sent.
+    OwnServer,
 }
 
 /// The reason for which the body of an answer cannot be decompressed.
@@ -51,6 +54,9 @@ impl Failure {
         if is_caused_by::<PrivateAddressError>(&error) {
             return Self::PrivateAddress;
         }
+        if is_caused_by::<OwnServerError>(&error) {
+            return Self::OwnServer;
+        }
         // `is_connect` is checked before `is_timeout`. A connect that timed out satisfies both, and nothing was sent.
         if error.is_connect() {
             Self::Connect(Box::new(error.without_url()))
@@ -60,6 +66,21 @@ impl Failure {
             Self::Refused(Box::new(error.without_url()))
         } else {
             Self::Lost(Box::new(error.without_url()))
+        }
+    }
+
+    /// Removes secrets from the texts that the origin chose.
+    pub(crate) fn redact(&mut self, redactor: &Redactor) {
+        match self {
+            Self::Redirect(text) | Self::Encoded(EncodedError::Unknown(text)) => redactor.redact_text(text),
+            Self::Connect(_)
+            | Self::Lost(_)
+            | Self::TimedOut { .. }
+            | Self::TooLarge
+            | Self::Encoded(EncodedError::Broken)
+            | Self::Refused(_)
+            | Self::PrivateAddress
+            | Self::OwnServer => {}
         }
     }
 
@@ -74,6 +95,7 @@ impl Failure {
             Self::Encoded(_) => "encoded",
             Self::Refused(_) => "refused",
             Self::PrivateAddress => "private_address",
+            Self::OwnServer => "own_server",
         }
     }
 
@@ -92,6 +114,7 @@ impl Failure {
             Self::Encoded(cause) => upstream::Error::Lost { label, cause: Box::new(cause) },
             Self::Refused(cause) => upstream::Error::Invalid { label, cause },
             Self::PrivateAddress => upstream::Error::PrivateAddress { label },
+            Self::OwnServer => upstream::Error::OwnServer { label },
         }
     }
 }

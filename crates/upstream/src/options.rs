@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use base::{Limits, Origin};
 
+use crate::own_servers::RefusedServers;
+
 /// The options of an [`HttpUpstream`](crate::HttpUpstream).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
@@ -27,6 +29,8 @@ pub struct Options {
     /// The routes that the operator has set: requests to an origin are sent to its route instead. Requests are still
     /// checked against their origin; a route changes only the target of the connection.
     pub routes: BTreeMap<Origin, Origin>,
+    /// The servers that no request may reach, whatever its origin and route: this server itself.
+    pub refused_servers: RefusedServers,
 }
 
 impl Default for Options {
@@ -46,6 +50,7 @@ impl From<&Limits> for Options {
             cache_entries: 512,
             cache_bytes: 32 * 1024 * 1024,
             routes: BTreeMap::new(),
+            refused_servers: RefusedServers::default(),
         }
     }
 }

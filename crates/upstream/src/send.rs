@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use base::{Auth, Response, TenantId, Timestamp};
-use ports::upstream::{Call, Error};
+use base::{Auth, Origin, Response, Secret, TenantId, Timestamp};
+use ports::upstream::{Call, DepartureCheck, Error};
 use ports::{Clock, Secrets, Upstream};
 
 use crate::auth::{Signed, Signer, TokenCache};
@@ -19,13 +19,17 @@ use crate::net::{NameLookup, SystemLookup};
 use crate::options::{BuildError, Options};
 use crate::outgoing::{Outgoing, Refusal};
 use crate::pace::{self, CallPermit, InFlight, Pacer};
-use crate::redact::redact;
+use crate::redact::SentSecrets;
 use crate::retry::RetryPolicy;
 use crate::transport::{Attempt, Transport};
 
 /// The largest number of pauses that one call waits for. Then the call is sent without further waits, so that an origin
 /// that always asks for another pause cannot delay a call forever.
 const MAX_PAUSES: u32 = 3;
+
+/// The size of a body in bytes up to which secrets are removed on the thread of the call. Searching a larger body would
+/// noticeably delay other calls on the same thread.
+const INLINE_REDACTION_BYTES: usize = 128 * 1024;
 
 /// The HTTP client for calls to APIs. The whole process uses one value, so that all calls share connections, rates,
 /// tokens and cached answers.
@@ -35,6 +39,7 @@ pub struct HttpUpstream {
     pacer: Pacer,
     tokens: TokenCache,
     cache: AnswerCache,
+    sent: SentSecrets,
     secrets: Arc<dyn Secrets>,
 }
 
@@ -61,7 +66,15 @@ impl HttpUpstream {
         let in_flight = InFlight::new(options.calls_per_origin);
         let cache = AnswerCache::new(options.cache_entries, options.cache_bytes);
         let transport = Transport::new(options, clock, lookup)?;
-        Ok(Self { transport, in_flight, pacer: Pacer::default(), tokens: TokenCache::default(), cache, secrets })
+        Ok(Self {
+            transport,
+            in_flight,
+            pacer: Pacer::default(),
+            tokens: TokenCache::default(),
+            cache,
+            sent: SentSecrets::default(),
+            secrets,
+        })
     }
 }
 
@@ -74,10 +87,11 @@ impl fmt::Debug for HttpUpstream {
 
 #[async_trait]
 impl Upstream for HttpUpstream {
-    async fn missing_secrets(&self, tenant: &TenantId, auth: &Auth) -> Vec<String> {
+    async fn missing_secrets(&self, tenant: &TenantId, origin: &Origin, auth: &Auth) -> Vec<String> {
         let mut missing = Vec::new();
+        let target = self.transport.route_of(auth.secret_origin(origin));
         for name in auth.secret_names() {
-            if self.secrets.get(tenant, name).await.is_err() {
+            if self.secrets.get(tenant, name, target).await.is_err() {
                 missing.push(name.to_owned());
             }
         }
@@ -85,7 +99,7 @@ impl Upstream for HttpUpstream {
         missing
     }
 
-    async fn send(&self, call: Call) -> Result<Response, Error> {
+    async fn send_checked(&self, call: Call, check: &dyn DepartureCheck) -> Result<Response, Error> {
         let label = safe_label(&call.request);
         let outgoing = self.transport.outgoing(&call.request);
         let mut outgoing = outgoing.map_err(|refusal| refusal_error(&label, refusal))?;
@@ -93,12 +107,14 @@ impl Upstream for HttpUpstream {
             return Err(refusal_error(&label, Refusal::Pace));
         }
         let signed = self.signer(&call, &label).sign(&mut outgoing, None).await?;
+        // An answer to another call may echo this call's secrets as soon as they have left.
+        self.sent.record(&call.tenant, &call.request.origin, &signed.values);
         let cache_key = self.cache.key(&call, &signed);
         let kept = cache_key.as_ref().and_then(|key| self.cache.find(key));
         if let Some(kept) = &kept {
             cache::add_validators(outgoing.headers_mut(), kept);
         }
-        let answer = self.send_with_retries(&call, &label, outgoing, signed).await?;
+        let answer = self.send_with_retries(&call, check, &label, outgoing, signed).await?;
         if let Some(kept) = kept.as_ref().filter(|_| answer.response.status == 304) {
             return Ok(cache::merge_confirmation(kept, &answer.response));
         }
@@ -114,13 +130,21 @@ impl Upstream for HttpUpstream {
 
 impl HttpUpstream {
     fn signer<'a>(&'a self, call: &'a Call, label: &'a str) -> Signer<'a> {
-        Signer { transport: &self.transport, secrets: self.secrets.as_ref(), tokens: &self.tokens, call, label }
+        Signer {
+            transport: &self.transport,
+            secrets: self.secrets.as_ref(),
+            tokens: &self.tokens,
+            sent: &self.sent,
+            call,
+            label,
+        }
     }
 
     /// Makes all tries of a call at the rate of its origin, and removes the call's credentials from the answer.
     async fn send_with_retries(
         &self,
         call: &Call,
+        check: &dyn DepartureCheck,
         label: &str,
         mut outgoing: Outgoing,
         mut signed: Signed,
@@ -134,6 +158,10 @@ impl HttpUpstream {
         let started = self.transport.now();
         let mut tries = 0;
         loop {
+            // After every wait of this loop and before the first byte: the run may have ended meanwhile.
+            if check.may_leave().await.is_err() {
+                return Err(Error::Withheld { label: label.to_owned() });
+            }
             let timeout = self.transport.options.request_timeout.min(self.transport.remaining_time(started));
             let Attempt { outcome, is_cacheable } = self.transport.attempt(&outgoing, origin, label, timeout).await;
             if let Ok(answer) = &outcome {
@@ -155,12 +183,39 @@ impl HttpUpstream {
                 Some(wait) => self.sleep(wait).await,
                 None => {
                     let limit = self.transport.options.response_bytes;
+                    let outcome = self.remove_secrets(call, &signed.values, outcome).await;
                     let outcome = outcome.map_err(|failure| failure.into_error(label.to_owned(), timeout, limit));
-                    return outcome.map(|mut response| {
-                        redact(&mut response, &signed.values);
-                        FinalAnswer { response, is_cacheable }
-                    });
+                    return outcome.map(|response| FinalAnswer { response, is_cacheable });
                 }
+            }
+        }
+    }
+
+    /// Removes the secrets that the tenant has sent to the origin from an answer or a failure. `values` are the secrets of
+    /// this call.
+    async fn remove_secrets(
+        &self,
+        call: &Call,
+        values: &[Secret],
+        outcome: Result<Response, Failure>,
+    ) -> Result<Response, Failure> {
+        let Some(redactor) = self.sent.record(&call.tenant, &call.request.origin, values) else { return outcome };
+        match outcome {
+            Ok(mut response) if response.body.len() <= INLINE_REDACTION_BYTES => {
+                redactor.redact(&mut response);
+                Ok(response)
+            }
+            Ok(mut response) => {
+                let clean = move || {
+                    redactor.redact(&mut response);
+                    response
+                };
+                // An answer that could not be searched is not returned.
+                tokio::task::spawn_blocking(clean).await.map_err(|stopped| Failure::Lost(Box::new(stopped)))
+            }
+            Err(mut failure) => {
+                failure.redact(&redactor);
+                Err(failure)
             }
         }
     }
@@ -173,13 +228,13 @@ impl HttpUpstream {
         let concurrent = call.pace.and_then(|pace| pace.concurrent);
         for _ in 0..MAX_PAUSES {
             self.sleep(remaining_pause()).await;
-            let permit = self.in_flight.acquire(origin, concurrent).await;
+            let permit = self.in_flight.acquire(&call.tenant, origin, concurrent).await;
             // An answer may have asked for another pause while this call waited for its permit.
             if remaining_pause().is_zero() {
                 return permit;
             }
         }
-        self.in_flight.acquire(origin, concurrent).await
+        self.in_flight.acquire(&call.tenant, origin, concurrent).await
     }
 
     /// Returns the wait before the next try, or `None` if the outcome is final. The wait is at least the wait of the

@@ -10,7 +10,7 @@ use ports::Clock;
 
 use crate::answer;
 use crate::failure::Failure;
-use crate::net::{Clients, NameLookup, PrivateAddressError};
+use crate::net::{AddressRefusal, Clients, NameLookup};
 use crate::options::{BuildError, Options};
 use crate::outgoing::{Outgoing, Refusal};
 
@@ -61,7 +61,8 @@ impl Transport {
         let started = self.now();
         let mut is_cacheable = false;
         let outcome = match self.clients.of(outgoing.url(), origin, self.options.routes.contains_key(origin)) {
-            Err(PrivateAddressError) => Err(Failure::PrivateAddress),
+            Err(AddressRefusal::Private) => Err(Failure::PrivateAddress),
+            Err(AddressRefusal::OwnServer) => Err(Failure::OwnServer),
             Ok(client) => match client.execute(outgoing.request(timeout)).await {
                 Ok(response) => {
                     is_cacheable = answer::is_cacheable(&response);

@@ -7,7 +7,7 @@ import pytest
 
 from foreign_servers import Jupyter
 from lib.mcp_client import over_http
-from lib.server import Server, new_folder
+from lib.server import Server, new_folder, settings
 from programs import Session
 
 pytestmark = pytest.mark.steps
@@ -26,10 +26,15 @@ def catalogs(jupyter):
     return folder
 
 
+def bound(jupyter):
+    """The settings that allow the token to be sent to this server."""
+    return settings(f'[secrets]\nJUPYTER_TOKEN = "{jupyter.url}"\n')
+
+
 @pytest.fixture(scope="module")
 def client(portal, jupyter, catalogs):
     os.environ["JUPYTER_TOKEN"] = jupyter.token
-    with Server(arguments=("--catalogs", catalogs)) as server:
+    with Server(arguments=("--catalogs", catalogs, *bound(jupyter))) as server:
         with portal.wrap_async_context_manager(over_http(server)()) as connected:
             yield connected
 
@@ -232,7 +237,7 @@ WRONG_TOKEN = "a-token-that-is-wrong"
 @pytest.fixture(scope="module")
 def without_access(portal, jupyter, catalogs):
     os.environ["JUPYTER_TOKEN"] = WRONG_TOKEN
-    with Server(arguments=("--catalogs", catalogs)) as server:
+    with Server(arguments=("--catalogs", catalogs, *bound(jupyter))) as server:
         with portal.wrap_async_context_manager(over_http(server)()) as connected:
             yield portal.call(Session.open, connected, "no entry", "jupyter", "File")
 

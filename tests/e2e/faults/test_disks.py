@@ -6,14 +6,16 @@ goes on when the fault is gone.
 Invariant: only small file systems of our own are filled or made read-only, which needs root.
 """
 
+import json
 import os
 import shutil
 import subprocess
+import time
 
 import pytest
 
 from lib.answers import seeds
-from lib.client import modern_call, refusal_of, text_of
+from lib.client import modern_call, refusal_of, request, text_of
 from lib.disks import fill, small_disk
 from lib.faults import PLAN, RUN, assert_alive, assert_runs, open_session
 from lib.server import Server, run_binary
@@ -61,6 +63,16 @@ def test_on_a_full_disk_a_run_is_refused_with_storage_full_and_what_to_do(server
     assert refusal.startswith("storage_full: ") and "space" in refusal or "full" in refusal, refusal
 
 
+def test_on_a_full_disk_the_server_is_not_ready(server, filler):
+    # A result is used for a second, so the first may be from before.
+    deadline = time.monotonic() + 20
+    while (answer := request(server.port, "GET", "/readyz")).status == 200:
+        assert time.monotonic() < deadline, "ready on a full disk"
+        time.sleep(0.3)
+    assert answer.status == 503 and json.loads(answer.body)["code"] == "storage_full", answer
+    assert request(server.port, "GET", "/healthz").status == 200
+
+
 def test_on_a_full_disk_plans_are_made_and_old_results_are_read(server, filler):
     assert_alive(server)
     assert text_of(modern_call(server.port, "plasm_context", {"intent": "faults", "seeds": seeds("Project")}))
@@ -70,6 +82,10 @@ def test_on_a_full_disk_plans_are_made_and_old_results_are_read(server, filler):
 def test_when_the_disk_has_room_again_the_same_server_goes_on_and_nothing_was_lost(server, filler):
     filler.unlink()
     assert_runs(server)
+    deadline = time.monotonic() + 20
+    while request(server.port, "GET", "/readyz").status != 200:
+        assert time.monotonic() < deadline, "not ready although there is room"
+        time.sleep(0.3)
     open_session(server, "another")
     assert "OPS" in text_of(modern_call(server.port, "read_artifact", {"uri": "plasm://session/s0/r/1"}))
 

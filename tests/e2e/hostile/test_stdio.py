@@ -12,7 +12,7 @@ from functools import partial
 import pytest
 
 from lib.client import modern, refusal_of, text_of
-from lib.server import TOKAMAK, copy_compiled_engine, run_binary
+from lib.server import TOKAMAK, copy_compiled_engine, run_binary, settings
 
 SEEDS = [{"api": "demo", "entity": "Project"}]
 HELLO = json.dumps(modern("server/discover", {})).encode() + b"\n"
@@ -21,12 +21,12 @@ HELLO = json.dumps(modern("server/discover", {})).encode() + b"\n"
 class Stdio:
     """`tokamak serve --stdio`, with the lines that it writes in a queue."""
 
-    def __init__(self, era="modern"):
+    def __init__(self, era="modern", arguments=()):
         self.era = era
         self.last_id = 0
         data = tempfile.mkdtemp(prefix="data-")
         copy_compiled_engine(data)
-        command = [TOKAMAK, "serve", "--stdio", "--data", data]
+        command = [TOKAMAK, "serve", "--stdio", "--data", data, *map(str, arguments)]
         pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
         self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nothing)
         self.lines = queue.Queue()
@@ -138,6 +138,45 @@ def test_a_program_of_10_mb_is_refused_with_the_limit_and_the_connection_lives(s
     assert "E0111" in refusal or "64 KiB" in refusal, refusal
 
 
+@pytest.mark.parametrize("id_first", [True, False])
+def test_a_line_above_16_mib_is_refused_under_its_id_with_its_limit(stdio, id_first):
+    message = stdio.call("plasm", {"logical_session_ref": "s0", "program": "x" * 20_000_000})
+    if not id_first:
+        message["id"] = message.pop("id")
+    [answer] = stdio.errors_for(json.dumps(message))
+    assert answer["id"] == message["id"], answer
+    assert "16777216" in answer["error"]["message"], answer
+
+
+def sleeping(stdio, seconds):
+    code = f"await new Promise(done => setTimeout(done, {seconds * 1000})); 'slept'"
+    return stdio.call("run_js", {"code": code, "wait_ms": 60_000})
+
+
+def test_of_two_requests_with_one_id_the_second_is_refused(stdio):
+    first = sleeping(stdio, 2)
+    stdio.send(json.dumps(first))
+    second = stdio.call("list_registry", {})
+    stdio.send(json.dumps({**second, "id": first["id"]}))
+    refused, answered = stdio.read(), stdio.read()
+    assert refused["id"] == first["id"] and "under way" in refused["error"]["message"], refused
+    assert answered["id"] == first["id"] and "slept" in text_of(answered)
+    stdio.assert_alive()
+
+
+def test_what_is_under_way_is_bounded():
+    with Stdio(arguments=settings("[connections]\nrequests_under_way = 2\n")) as server:
+        server.assert_alive()
+        sent = [sleeping(server, 2) for _ in range(3)]
+        for message in sent:
+            server.send(json.dumps(message))
+        refused = server.read()
+        assert refused["id"] == sent[2]["id"] and refused["error"]["code"] == -32000, refused
+        assert "2 requests" in refused["error"]["message"]
+        assert {server.read()["id"], server.read()["id"]} == {sent[0]["id"], sent[1]["id"]}
+        server.assert_alive()
+
+
 def test_an_empty_line_is_ignored(stdio):
     stdio.send(b"")
     stdio.assert_alive()
@@ -169,6 +208,43 @@ def test_the_end_of_the_client_is_the_end_of_the_server():
         server.assert_alive()
         server.process.stdin.close()
         assert_normal_end(server.process.wait(10))
+
+
+def test_open_calls_have_the_time_of_the_setting_after_the_end_of_input():
+    with Stdio(arguments=settings("drain_seconds = 30\n")) as server:
+        server.assert_alive()
+        # Longer than the 5 s that the SDK would wait.
+        message = sleeping(server, 7)
+        server.send(json.dumps(message))
+        server.process.stdin.close()
+        answer = server.read(25)
+        assert answer["id"] == message["id"] and "slept" in text_of(answer)
+        assert_normal_end(server.process.wait(10))
+
+
+@pytest.mark.parametrize("in_a_call", [True, False])
+def test_a_client_that_no_longer_reads_is_the_end_of_the_server(in_a_call):
+    reading, writing = os.pipe()
+    data = tempfile.mkdtemp()
+    copy_compiled_engine(data)
+    command = [TOKAMAK, "serve", "--stdio", "--data", data]
+    server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=writing, stderr=subprocess.DEVNULL)
+    try:
+        os.close(writing)
+        server.stdin.write(HELLO)
+        server.stdin.flush()
+        assert os.read(reading, 100)
+        if in_a_call:
+            code = "await new Promise(done => setTimeout(done, 600000))"
+            call = modern("tools/call", {"name": "run_js", "arguments": {"code": code, "wait_ms": 600_000, "timeout_ms": 600_000}}, 2)
+            server.stdin.write(json.dumps(call).encode() + b"\n")
+            server.stdin.flush()
+        # Standard input stays open: the server must not wait for more requests.
+        os.close(reading)
+        assert_normal_end(server.wait(20))
+    finally:
+        server.kill()
+        server.wait(10)
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])

@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from http_peer import Peer
+from lib.http_peer import Peer
 from lib.javascript import ModernConnection, error_of, value_of, wait_for_end
 from lib.server import Server, assert_did_not_panic, new_folder, settings
 
@@ -220,6 +220,8 @@ def test_the_largest_allowed_answer_is_complete_and_wrong_utf_8_is_read_with_rep
 
 SECRET = "t0ken-that-no-code-may-see"
 RULES = """
+[secrets]
+E2E_FETCH_TOKEN = "{origin}"
 [js]
 fetch = [
   {{ origin = "{origin}", auth = {{ bearer = "E2E_FETCH_TOKEN" }}, when = {{ "X-MCP-Team" = "blue" }} }},

@@ -72,10 +72,9 @@ def test_settings_with_tenants_require_keys_even_if_the_database_with_the_keys_i
 
 
 def test_the_first_key_closes_a_server_that_is_running():
-    config = settings("[tenants.local]\n")
-    with Server(arguments=config) as server:
+    with Server() as server:
         assert status(server) == 200
-        key = make_key(server.data, config, "local")
+        key = make_key(server.data, (), "local")
         deadline = time.monotonic() + 30
         while status(server) == 200 and time.monotonic() < deadline:
             time.sleep(0.1)
@@ -83,10 +82,34 @@ def test_the_first_key_closes_a_server_that_is_running():
         assert status(server, key) == 200
 
 
-def test_a_key_needs_a_table_also_for_the_tenant_local():
+def test_a_person_alone_uses_keys_of_local_without_settings():
     data = new_folder("data-")
-    refused = run_binary("token", "new", "--tenant", "local", "--data", data)
+    key = make_key(data, (), "local")
+    with Server(data=data) as server:
+        assert status(server) == 401
+        assert status(server, key) == 200
+        assert "do not name the tenant" not in server.log_text()
+    listed = run_binary("token", "list", "--data", data)
+    assert "local" in listed.stdout and "REFUSED" not in listed.stdout, listed.stdout
+    doctor = run_binary("doctor", "--port", "0", "--data", data)
+    assert "tenants.local" not in doctor.stdout, doctor.stdout
+    refused = run_binary("token", "new", "--tenant", "acme", "--data", data)
     assert refused.returncode == 3 and "[tenants.NAME]" in refused.stderr, refused
+
+
+def test_keys_of_local_need_a_table_as_soon_as_another_tenant_has_one():
+    data = new_folder("data-")
+    key = make_key(data, (), "local")
+    others, both = settings(WITHOUT_ACME), settings(WITHOUT_ACME + "[tenants.local]\n")
+    with Server(data=data, arguments=others) as server:
+        assert status(server, key) == 401
+        assert "do not name the tenant `local`" in server.log_text()
+    listed = run_binary("token", "list", "--data", data, *others)
+    assert "REFUSED" in listed.stdout, listed.stdout
+    refused = run_binary("token", "new", "--tenant", "local", "--data", data, *others)
+    assert refused.returncode == 3 and "[tenants.NAME]" in refused.stderr, refused
+    with Server(data=data, arguments=both) as server:
+        assert status(server, key) == 200
 
 
 def test_the_local_process_is_the_operator_whatever_keys_exist(installation):

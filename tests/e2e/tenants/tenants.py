@@ -12,7 +12,7 @@ import urllib.parse
 import uuid
 from pathlib import Path
 
-from lib.client import modern, modern_headers, request
+from lib.client import LegacySession, modern, modern_headers, request
 from lib.server import TOKAMAK, Server
 
 SETTINGS = """
@@ -39,9 +39,9 @@ ANSWERS_UNKNOWN_HANDLES = {"get_heap_tags", "run_js", "GET /api/heaps/{key}/tags
 class Tenant:
     """A tenant with a key, and its requests."""
 
-    def __init__(self, installation, name):
+    def __init__(self, installation, name, principal="default"):
         self.key = subprocess.run(
-            [TOKAMAK, "token", "new", "--tenant", name, "--config", installation.config, "--data", installation.data],
+            [TOKAMAK, "token", "new", "--tenant", name, "--principal", principal, "--config", installation.config, "--data", installation.data],
             check=True,
             capture_output=True,
             text=True,
@@ -69,14 +69,29 @@ class Tenant:
 
 
 class Installation:
-    def __init__(self):
+    def __init__(self, more_settings=""):
         folder = Path(tempfile.mkdtemp(prefix="tenants-"))
         self.data = str(folder / "data")
         self.config = str(folder / "tokamak.toml")
-        Path(self.config).write_text(SETTINGS)
+        Path(self.config).write_text(more_settings + SETTINGS)
 
     def server(self):
         return Server(data=self.data, arguments=("--config", self.config))
+
+
+class KeyedSession(LegacySession):
+    """A transport session whose requests carry the key of a tenant."""
+
+    def __init__(self, tenant, session=None):
+        super().__init__(tenant.port, session)
+        self.tenant = tenant
+
+    def _post(self, message):
+        return self.send("POST", json.dumps(message), message["method"] == "initialize")
+
+    def send(self, method, body=b"", first=False):
+        headers = {} if first else {"MCP-Protocol-Version": self.version, "Mcp-Session-Id": self.session}
+        return request(self.port, method, "/mcp", body, {**headers, **self.tenant.headers()})
 
 
 def text_of_result(result):

@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from lib.client import LegacySession, request
 from tenants import (
     ANSWERS_UNKNOWN_HANDLES,
     IN_OWN_SESSION,
@@ -15,6 +14,7 @@ from tenants import (
     TOOLS,
     WRITE,
     Installation,
+    KeyedSession,
     Tenant,
     create_handles,
     execute_path,
@@ -207,21 +207,6 @@ def test_a_read_only_tenant_has_no_writes(reader):
 
 
 # --- transport sessions
-
-
-class KeyedSession(LegacySession):
-    """A transport session whose requests carry the key of a tenant."""
-
-    def __init__(self, tenant, session=None):
-        super().__init__(tenant.port, session)
-        self.tenant = tenant
-
-    def _post(self, message):
-        return self.send("POST", json.dumps(message), message["method"] == "initialize")
-
-    def send(self, method, body=b"", first=False):
-        headers = {} if first else {"MCP-Protocol-Version": self.version, "Mcp-Session-Id": self.session}
-        return request(self.port, method, "/mcp", body, {**headers, **self.tenant.headers()})
 
 
 @pytest.fixture(scope="module")

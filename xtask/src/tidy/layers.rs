@@ -22,6 +22,7 @@ const TABLE: &[(&str, Layer)] = &[
     ("lang", Layer::Number(2)),
     ("teach", Layer::Number(3)),
     ("exec", Layer::Number(4)),
+    ("durable", Layer::Number(4)),
     ("access", Layer::Number(5)),
     ("session", Layer::Number(6)),
     ("app", Layer::Number(7)),

@@ -83,6 +83,20 @@ async fn a_key_of_a_tenant_that_the_settings_do_not_name_is_refused() {
 }
 
 #[tokio::test]
+async fn a_key_of_local_is_refused_like_any_other_if_local_is_not_named() {
+    let store = Arc::new(MemoryStore::new());
+    let local = Identity { tenant: TenantId::local(), ..acme() };
+    let key = NewKey::draw(&CountingEntropy::new(), &local.tenant);
+    keys::store_key(store.as_ref(), &key, &local, NOW).await.unwrap();
+    let identify = async |named: TenantId| {
+        let named = BTreeSet::from([named]);
+        ApiKeys::new(store.clone(), Vec::new(), named).identify(key.key.expose()).await.unwrap()
+    };
+    assert_eq!(identify(TenantId::local()).await, Some(local.clone()));
+    assert_eq!(identify(acme().tenant).await, None);
+}
+
+#[tokio::test]
 async fn only_deleting_the_keys_makes_a_store_without_keys() {
     let store = MemoryStore::new();
     assert!(!keys::any(&store).await.unwrap());

@@ -96,6 +96,15 @@ pub struct ListExecutions {
     pub limit: Option<usize>,
 }
 
+/// The answer to [`ListExecutions`].
+#[derive(Debug)]
+pub struct ListedExecutions {
+    /// The newest first.
+    pub executions: Vec<Execution>,
+    /// The execution after which the next page begins. `None` on the last page.
+    pub next: Option<ExecutionId>,
+}
+
 impl ListExecutions {
     /// The length of a list whose request has no limit.
     pub const DEFAULT_LIMIT: usize = 50;
@@ -105,10 +114,11 @@ impl ListExecutions {
 
 impl Call for ListExecutions {
     const NAME: &'static str = "list_executions";
-    type Answer = Vec<Execution>;
+    type Answer = ListedExecutions;
 
-    async fn run(&self, app: &App, caller: &Caller) -> Result<Vec<Execution>, Error> {
+    async fn run(&self, app: &App, caller: &Caller) -> Result<ListedExecutions, Error> {
         let limit = self.limit.unwrap_or(Self::DEFAULT_LIMIT).clamp(1, Self::MAX_LIMIT);
-        Ok(app.service().executions(caller, self.after, limit).await?)
+        let (executions, next) = app.service().executions_page(caller, self.after, limit).await?;
+        Ok(ListedExecutions { executions, next })
     }
 }

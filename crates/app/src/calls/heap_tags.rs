@@ -4,7 +4,7 @@ use access::Caller;
 use base::Digest;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use session::Tags;
+use session::{ListPage, ListRequest, Tags};
 
 use crate::call::{App, Call};
 use crate::error::Error;
@@ -66,13 +66,21 @@ impl Call for DeleteHeapTags {
 #[serde(deny_unknown_fields)]
 pub struct QueryHeapsByTags {
     pub tags: Tags,
+    // Not in the schema, since models rarely need a second page and would pay for the words: docs/heaps.md has both.
+    #[serde(default)]
+    #[schemars(skip)]
+    pub after: Option<String>,
+    #[serde(default)]
+    #[schemars(skip)]
+    pub limit: Option<usize>,
 }
 
 impl Call for QueryHeapsByTags {
     const NAME: &'static str = "query_heaps_by_tags";
-    type Answer = Vec<(Digest, Tags)>;
+    type Answer = ListPage<(Digest, Tags)>;
 
-    async fn run(&self, app: &App, caller: &Caller) -> Result<Vec<(Digest, Tags)>, Error> {
-        Ok(app.service().heaps_by_tags(caller, &self.tags).await?)
+    async fn run(&self, app: &App, caller: &Caller) -> Result<ListPage<(Digest, Tags)>, Error> {
+        let request = ListRequest { after: self.after.clone(), limit: self.limit };
+        Ok(app.service().heaps_by_tags(caller, &self.tags, &request).await?)
     }
 }

@@ -23,7 +23,9 @@ mod status;
 pub use collect_garbage::CollectGarbage;
 pub use discover_capabilities::DiscoverCapabilities;
 pub use execute_address::{AddSeeds, ExpandedExecute, OpenExecute, ShowExecute, ShownExecute};
-pub use executions::{CancelExecution, CancelWithdrawnRun, GetExecution, GetExecutionOutput, ListExecutions};
+pub use executions::{
+    CancelExecution, CancelWithdrawnRun, GetExecution, GetExecutionOutput, ListExecutions, ListedExecutions,
+};
 pub use forks::{ForkSession, PromoteSession, ShowLineage};
 pub use heap_files::{ExportHeap, ImportHeap, PinHeap};
 pub use heap_tags::{DeleteHeapTags, GetHeapTags, QueryHeapsByTags, SetHeapTags};

@@ -4,7 +4,7 @@ use access::Caller;
 use base::LogicalSessionId;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use session::{JsError, LogEntry, SessionTarget};
+use session::{JsError, ListPage, ListRequest, LogEntry, SessionTarget};
 
 use super::run_js::ConnectionScope;
 use crate::call::{App, Call};
@@ -13,14 +13,23 @@ use crate::error::Error;
 /// The names of the sessions that have a log.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct ListSessions {}
+pub struct ListSessions {
+    // Not in the schema: docs/heaps.md has both.
+    #[serde(default)]
+    #[schemars(skip)]
+    pub after: Option<String>,
+    #[serde(default)]
+    #[schemars(skip)]
+    pub limit: Option<usize>,
+}
 
 impl Call for ListSessions {
     const NAME: &'static str = "list_sessions";
-    type Answer = Vec<String>;
+    type Answer = ListPage<String>;
 
-    async fn run(&self, app: &App, caller: &Caller) -> Result<Vec<String>, Error> {
-        Ok(app.service().js_sessions(caller).await?)
+    async fn run(&self, app: &App, caller: &Caller) -> Result<ListPage<String>, Error> {
+        let request = ListRequest { after: self.after.clone(), limit: self.limit };
+        Ok(app.service().js_sessions(caller, &request).await?)
     }
 }
 
@@ -32,6 +41,13 @@ pub struct ListSessionSnapshots {
     pub fields: Option<String>,
     #[serde(default)]
     pub logical_session_ref: Option<String>,
+    // Not in the schema: docs/heaps.md has both.
+    #[serde(default)]
+    #[schemars(skip)]
+    pub after: Option<u64>,
+    #[serde(default)]
+    #[schemars(skip)]
+    pub limit: Option<usize>,
     // Filled in by the entry point, never by the client.
     #[serde(skip)]
     pub owner: LogOwner,
@@ -72,25 +88,31 @@ impl ListSessionSnapshots {
 
 impl Call for ListSessionSnapshots {
     const NAME: &'static str = "list_session_snapshots";
-    type Answer = Vec<LogEntry>;
+    type Answer = ListPage<LogEntry>;
 
-    async fn run(&self, app: &App, caller: &Caller) -> Result<Vec<LogEntry>, Error> {
-        self.chosen_fields()?;
+    async fn run(&self, app: &App, caller: &Caller) -> Result<ListPage<LogEntry>, Error> {
+        let fields = self.chosen_fields()?;
+        let with_code = fields.is_empty() || fields.iter().any(|field| field == "code");
+        let request = ListRequest { after: self.after.map(|index| index.to_string()), limit: self.limit };
+        let page = |target: SessionTarget| {
+            let request = &request;
+            async move { app.service().session_log_page(caller, &target, request, with_code).await }
+        };
         let name = match &self.owner {
             LogOwner::Connection(connection) => {
                 let target = connection.target(self.logical_session_ref.as_deref());
-                return Ok(app.service().session_log(caller, &target).await?);
+                return Ok(page(target).await?);
             }
             LogOwner::Address(name) => name,
         };
         if LogicalSessionId::parse(name).is_ok() {
-            match app.service().session_log(caller, &SessionTarget::Logical(name.clone())).await {
+            match page(SessionTarget::Logical(name.clone())).await {
                 // A connection may have chosen a name that looks like an id.
                 Err(session::Error::NoSession(_)) => {}
                 entries => return Ok(entries?),
             }
         }
-        Ok(app.service().session_log(caller, &SessionTarget::Named(name.clone())).await?)
+        Ok(page(SessionTarget::Named(name.clone())).await?)
     }
 }
 

@@ -11,12 +11,16 @@ use crate::error::Error;
 pub struct ListLogicalSessions {
     /// Also list the sessions that connections name in a header.
     pub with_named: bool,
+    /// The most sessions to list. The limits of the server may allow less.
+    pub limit: usize,
 }
 
 /// The answer to [`ListLogicalSessions`].
 #[derive(Debug)]
 pub struct SessionListing {
     pub sessions: Vec<SessionView>,
+    /// The number of sessions, of both kinds, beyond the limit.
+    pub omitted: u64,
     /// Empty unless the request asked for them.
     pub named: Vec<NamedSession>,
 }
@@ -26,9 +30,11 @@ impl Call for ListLogicalSessions {
     type Answer = SessionListing;
 
     async fn run(&self, app: &App, caller: &Caller) -> Result<SessionListing, Error> {
-        let sessions = app.service().list_sessions(caller).await?;
-        let named = if self.with_named { app.service().named_sessions(caller).await? } else { Vec::new() };
-        Ok(SessionListing { sessions, named })
+        let service = app.service();
+        let limit = self.limit.min(service.limits().list_rows);
+        let (sessions, omitted) = service.list_sessions(caller, limit).await?;
+        let (named, more) = if self.with_named { service.named_sessions(caller).await? } else { (Vec::new(), 0) };
+        Ok(SessionListing { sessions, omitted: omitted + more, named })
     }
 }
 

@@ -6,7 +6,7 @@ use base::TenantId;
 use crate::call::{App, Call};
 use crate::error::Error;
 
-/// Whether the storage answers, so that work can be accepted.
+/// Whether the storage takes writes, so that work can be accepted.
 #[derive(Debug, Clone)]
 pub struct Ready;
 
@@ -15,7 +15,7 @@ impl Call for Ready {
     type Answer = ();
 
     async fn run(&self, app: &App, _caller: &Caller) -> Result<(), Error> {
-        Ok(app.service().check_store().await?)
+        Ok(app.service().check_writable().await?)
     }
 }
 

@@ -15,9 +15,9 @@ mod visitor;
 use base::Response;
 use serde_json::Value;
 
-use crate::bind::Args;
+use crate::bind::{Args, BindInput, bind};
 use crate::model::{Capability, Catalog, Row, Rows, Transport};
-use crate::paging::{NextPage, Page, PageRequest, PagingError, PagingForm};
+use crate::paging::{NextPage, Page, PageAddress, PageRequest, PagingError, PagingForm};
 use crate::types::TypeError;
 use row::RowReader;
 use row_layout::RowLayout;
@@ -140,11 +140,27 @@ pub fn decode(catalog: &Catalog, capability: &Capability, input: &DecodeInput<'_
     let next = match (&capability.paging, page) {
         (Some(paging), Some(requested)) => {
             let page = Page { response, body: &body, rows: row_count, last: rows.last() };
-            paging.next_page(&catalog.origin, requested.page, &page, requested.rows_before + row_count)?
+            let address = || page_address(catalog, capability, input.args, requested.page);
+            paging.next_page(address, requested.page, &page, requested.rows_before + row_count)?
         }
         _ => NextPage::End,
     };
     Ok(Decoded { rows, skipped: window.skip.min(row_count), row_count, next })
+}
+
+/// Returns the address of a page. It is bound again from the arguments of the call, because an answer does not contain
+/// the address of its request.
+fn page_address<'a>(
+    catalog: &'a Catalog,
+    capability: &Capability,
+    args: &Args,
+    requested: &PageRequest,
+) -> PageAddress<'a> {
+    let input = BindInput { page: Some(requested), ..BindInput::new(args) };
+    // Without a request there was no answer either, so the fallback only keeps this function free of errors.
+    let (path, query) = bind(catalog, capability, &input)
+        .map_or_else(|_| (format!("{}/", catalog.base_path), Vec::new()), |request| (request.path, request.query));
+    PageAddress { origin: &catalog.origin, path, query }
 }
 
 /// The rows of an answer, and the part of its body that paging reads.

@@ -238,7 +238,8 @@ fn read_answer(capability: &Capability, body: &[u8], window: RowWindow, method: 
     let RowsAndBody { rows, row_count, body } = read.map_err(|error| error.to_string())?;
     let request = PageRequest { at: crate::paging::PagePosition::First, size: 2 };
     let page = Page { response: &response, body: &body, rows: row_count, last: rows.last() };
-    let next = capability.paging.as_ref().map(|paging| paging.next_page(&catalog.origin, &request, &page, row_count));
+    let address = || PageAddress { origin: &catalog.origin, path: "/places".to_owned(), query: Vec::new() };
+    let next = capability.paging.as_ref().map(|paging| paging.next_page(address, &request, &page, row_count));
     Ok((rows, row_count, next.transpose().map_err(|error| error.to_string())?))
 }
 

@@ -67,8 +67,24 @@ pub enum SecretAction {
         #[arg(hide = true)]
         value: Option<std::ffi::OsString>,
     },
-    /// Print the names of the encrypted secrets
+    /// Print the names of the encrypted secrets, and the origins to which secrets are bound
     List,
+    /// Allow that a secret is sent to these origins; a secret without a binding is sent nowhere
+    Bind {
+        /// The name that catalogs use for the secret
+        name: String,
+        /// Scheme, host and port of the API, or of its token endpoint: https://api.example.com
+        #[arg(required = true, value_name = "ORIGIN")]
+        origins: Vec<String>,
+    },
+    /// Remove a binding that `tokamak secret bind` made
+    Unbind {
+        /// The name that catalogs use for the secret
+        name: String,
+        /// The origin; without it, all bindings of the secret are removed
+        #[arg(value_name = "ORIGIN")]
+        origin: Option<String>,
+    },
     /// Remove a secret from the encrypted store
     Remove {
         /// The name that catalogs use for the secret

@@ -51,9 +51,9 @@ pub enum Command {
     Doctor(Settings),
     /// Print the command or the settings that connect an MCP host (Claude Code, Cursor, VS Code, Codex) to this server
     McpConfig(McpConfigArgs),
-    /// Set, list and remove the secrets that catalogs name; the secrets are stored in an encrypted file of the data folder
+    /// Set, bind, list and remove the secrets that catalogs name; the secrets are stored in an encrypted file of the data folder
     #[command(
-        after_help = "The encryption key is the value of TOKAMAK_SECRETS_KEY, or the content of the file that `secrets_key_file` names in the settings.\n\nExamples:\n  tokamak secret set TRACKER_TOKEN              asks for the value without showing it\n  tokamak secret set TRACKER_TOKEN < token.txt\n  tokamak secret list\n  tokamak secret remove TRACKER_TOKEN"
+        after_help = "The encryption key is the value of TOKAMAK_SECRETS_KEY, or the content of the file that `secrets_key_file` names in the settings.\n\nExamples:\n  tokamak secret set TRACKER_TOKEN              asks for the value without showing it\n  tokamak secret set TRACKER_TOKEN < token.txt\n  tokamak secret bind TRACKER_TOKEN https://tracker.example.com\n  tokamak secret list\n  tokamak secret remove TRACKER_TOKEN"
     )]
     Secret(SecretArgs),
     /// Make, list and revoke the API keys with which clients call this server

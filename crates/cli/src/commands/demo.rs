@@ -25,7 +25,7 @@ pub async fn run(output: &Output) -> Result<(), Failure> {
     let settings = Settings { data: Some(folder.path().to_owned()), ..Settings::default() };
     let config = Config::read(None, &settings)?;
     let stop = CancellationToken::new();
-    let service = wiring::build_app(&config, &stop).await?.app.service().clone();
+    let service = wiring::build_app(&config, None, &stop).await?.app.service().clone();
     let tour = Tour { service: &service, output };
     let walked = tour.walk().await;
     stop.cancel();

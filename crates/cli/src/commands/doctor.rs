@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::TenantId;
-use catalog::{Catalog, Registry};
+use catalog::Registry;
 use ports::Entropy;
 use ports::secrets::Error;
 use serde_json::json;
@@ -187,7 +187,7 @@ async fn demo(config: &Config, stop: &CancellationToken) -> Result<String, Failu
         catalogs: Vec::new(),
         ..config.clone()
     };
-    let service = wiring::build_app(&config, stop).await?.app.service().clone();
+    let service = wiring::build_app(&config, None, stop).await?.app.service().clone();
     let caller = super::demo::caller();
     let seeds = vec![session::SeedRequest::all("demo", "Project")];
     let open = session::OpenRequest::new("tokamak doctor", seeds);
@@ -217,41 +217,40 @@ fn check_secret_store(store: &SecretStore) -> Result<String, Failure> {
     })
 }
 
-/// Checks whether each secret that a catalog names is set.
+/// Checks whether each secret that a catalog names is set, and bound to the origin that receives it.
 fn check_catalog_secrets(config: &Config, registry: &Registry, store: Arc<SecretStore>) -> Vec<Finding> {
     let kept = wiring::operator_secrets(config, store);
     let tenant = TenantId::local();
-    let named = |catalog: &Catalog| -> Vec<String> {
-        catalog.auth.iter().flat_map(base::Auth::secret_names).map(str::to_owned).collect()
-    };
-    let names = registry.iter().flat_map(|catalog| named(catalog).into_iter().map(move |name| (catalog, name)));
-    names
-        .map(|(catalog, name)| {
-            let id = &catalog.id;
-            let result = match kept.find(&tenant, &name) {
-                Ok(_) => Ok(format!("{name} is set")),
-                Err(Error::NotSet { .. }) if catalog.anonymous => Ok(format!(
-                    "{name} is not set, so {id} is called without credentials and can read only public data"
-                )),
-                // A missing secret of a shipped catalog is not a failure, because no user has the secrets of all shipped catalogs.
-                Err(Error::NotSet { .. }) if shipped::is_shipped(id) => {
-                    Ok(format!("{name} is not set, so {id} cannot be called"))
-                }
-                Err(problem) => Err(Failure::Found(format!("{id}: {problem}"))),
-            };
-            Finding::new("secret", result)
-        })
-        .collect()
+    let used = registry.iter().flat_map(|catalog| {
+        let uses = catalog.auth.iter().flat_map(|auth| wiring::secret_uses(auth, &catalog.origin));
+        uses.map(move |(name, origin)| (catalog, name, origin))
+    });
+    used.map(|(catalog, name, origin)| {
+        let id = &catalog.id;
+        let result = match kept.find_for(&tenant, name, origin) {
+            Ok(_) => Ok(format!("{name} is set and bound to {origin}")),
+            Err(Error::NotSet { .. }) if catalog.anonymous => {
+                Ok(format!("{name} is not set, so {id} is called without credentials and can read only public data"))
+            }
+            // A missing secret of a shipped catalog is not a failure, because no user has the secrets of all shipped catalogs.
+            Err(Error::NotSet { .. }) if shipped::is_shipped(id) => {
+                Ok(format!("{name} is not set, so {id} cannot be called"))
+            }
+            Err(problem) => Err(Failure::Found(format!("{id}: {problem}"))),
+        };
+        Finding::new("secret", result)
+    })
+    .collect()
 }
 
-/// Checks whether the secrets that the rules of `js.fetch` name are set, for the first tenant of each rule.
+/// Checks whether the secrets that the rules of `js.fetch` name are set and bound, for the first tenant of each rule.
 fn check_fetch_secrets(config: &Config, store: Arc<SecretStore>) -> Vec<Finding> {
     let kept = wiring::operator_secrets(config, store);
     let mut findings = Vec::new();
     for rule in &config.js.fetch {
-        let tenant = rule.tenants.as_ref().and_then(|tenants| tenants.first().cloned()).unwrap_or_else(TenantId::local);
-        for name in rule.auth.iter().flat_map(base::Auth::secret_names) {
-            let result = match kept.find(&tenant, name) {
+        let tenant = wiring::rule_tenant(rule);
+        for (name, origin) in rule.auth.iter().flat_map(|auth| wiring::secret_uses(auth, &rule.origin)) {
+            let result = match kept.find_for(&tenant, name, origin) {
                 Ok(_) => Ok(format!("{name} is set; `fetch` uses it for {}", rule.origin)),
                 Err(problem) => Err(Failure::Found(format!("the rule of js.fetch for {}: {problem}", rule.origin))),
             };

@@ -26,7 +26,7 @@ async fn run_action(app: &App, action: &ExecutionAction, output: &Output) -> Res
                 output.value(&view::json(&view::ExecutionList::new(&executions)));
                 return Ok(());
             }
-            for execution in &executions {
+            for execution in &executions.executions {
                 let id = output.bold(&execution.id.to_string());
                 let session = execution.session.as_deref().unwrap_or("-");
                 output.line(&format!("{id} {:14} {} {session}", execution.state, execution.accepted));

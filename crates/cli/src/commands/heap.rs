@@ -69,14 +69,25 @@ async fn run_action(app: &App, action: &HeapAction, output: &Output) -> Result<(
             super::session::collect(app, options, output).await?;
         }
         HeapAction::Find { tags } => {
-            let request = QueryHeapsByTags { tags: tags.iter().cloned().collect() };
-            let heaps = app.call(&Context::command("query_heaps_by_tags"), request).await?;
-            if output.json {
-                let results: Vec<_> = heaps.iter().map(|(heap, tags)| json!({"heap": heap, "tags": tags})).collect();
-                output.value(&json!({"results": results}));
-                return Ok(());
+            let mut request = QueryHeapsByTags { tags: tags.iter().cloned().collect(), after: None, limit: None };
+            let mut results = Vec::new();
+            loop {
+                let page = app.call(&Context::command("query_heaps_by_tags"), request.clone()).await?;
+                for (heap, tags) in &page.rows {
+                    if output.json {
+                        results.push(json!({"heap": heap, "tags": tags}));
+                    } else {
+                        output.line(&format!("{heap} {}", tags_text(tags)));
+                    }
+                }
+                request.after = page.next;
+                if request.after.is_none() {
+                    break;
+                }
             }
-            heaps.iter().for_each(|(heap, tags)| output.line(&format!("{heap} {}", tags_text(tags))));
+            if output.json {
+                output.value(&json!({"results": results}));
+            }
         }
     }
     Ok(())
@@ -144,6 +155,9 @@ async fn diff(app: &App, a: &str, b: &str, output: &Output) -> Result<(), Failur
         output.line(&format!("~ {} {} -> {}", global.name, global.before.preview, global.after.preview));
     }
     let [before, after] = diff.memory_bytes;
+    if diff.omitted > 0 {
+        output.line(&format!("{} more global variables differ", diff.omitted));
+    }
     output.line(&format!("{} global variables unchanged; memory {before} -> {after} bytes", diff.unchanged));
     Ok(())
 }

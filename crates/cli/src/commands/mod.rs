@@ -94,5 +94,5 @@ async fn open_app(
     stop: &CancellationToken,
 ) -> Result<Arc<App>, Failure> {
     let config = Config::read(config_file, settings)?;
-    Ok(wiring::build_app(&config, stop).await?.app)
+    Ok(wiring::build_app(&config, None, stop).await?.app)
 }

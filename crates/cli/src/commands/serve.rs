@@ -36,7 +36,7 @@ async fn serve_stdio(config: &Config, args: &ServeArgs, output: &Output) -> Resu
     let stop = CancellationToken::new();
     // This token is cancelled after the last call, because running calls still need the demo API and the traces during the drain.
     let ended = CancellationToken::new();
-    let WiredApp { app, catalogs, store, repaired } = wiring::build_app(config, &ended).await?;
+    let WiredApp { app, catalogs, store, repaired } = wiring::build_app(config, None, &ended).await?;
     let service = app.service().clone();
     let unreachable = check_blobs(config, &service).await?;
     stop_on_signal(stop.clone());
@@ -61,15 +61,15 @@ async fn serve_http(config: &Config, args: &ServeArgs, output: &Output) -> Resul
     let ended = CancellationToken::new();
     // The port is opened first, because a taken port is the most frequent mistake. Requests wait until `server::serve` answers them.
     let listener = wiring::bind_listener(config.listen, config.port).await?;
-    let WiredApp { app, catalogs, store, repaired } = wiring::build_app(config, &ended).await?;
+    let address =
+        listener.local_addr().map_err(|cause| Failure::Listen { address: config.listen, port: config.port, cause })?;
+    let WiredApp { app, catalogs, store, repaired } = wiring::build_app(config, Some(address), &ended).await?;
     let service = app.service().clone();
     let unreachable = check_blobs(config, &service).await?;
     if !app.keys_required() && !config.listen.is_loopback() {
         return Err(Failure::NotLoopback(config.listen));
     }
     stop_on_signal(stop.clone());
-    let address =
-        listener.local_addr().map_err(|cause| Failure::Listen { address: config.listen, port: config.port, cause })?;
     let url = format!("http://{address}");
     output.notice(&ready_line(&url, config, service.registry().len()));
     warn_at_start(config, &service, store.as_ref(), &repaired, unreachable).await?;
@@ -135,6 +135,10 @@ async fn warn_at_start(
     for tenant in tenants::unnamed_tenants_with_keys(&config.tenants, store).await? {
         tracing::warn!("{}", tenants::unnamed_tenant_problem(&tenant));
     }
+    // A secret that is set and not bound is often one that an older version sent without a binding.
+    for problem in wiring::unbound_secrets(config, &service.registry()) {
+        tracing::warn!("{problem}");
+    }
     Ok(())
 }
 
@@ -144,7 +148,7 @@ fn mcp_options(config: &Config, args: &ServeArgs) -> server::McpOptions {
         Some(ToolSetArg::All) => server::ToolSet::All,
         None => config.tools,
     };
-    server::McpOptions { tools, session_name: args.session_id.clone() }
+    server::McpOptions { tools, session_name: args.session_id.clone(), connections: config.connections.clone() }
 }
 
 fn ready_line(place: &str, config: &Config, catalogs: usize) -> String {

@@ -86,8 +86,9 @@ async fn list(config: &Config, tenant: Option<&str>, output: &Output) -> Result<
     let configured =
         tenants::configured_keys(&config.tenants).into_iter().filter(|key| chosen.contains(&key.identity.tenant));
     let mut values: Vec<Value> = configured.map(|key| configured_key_value(&key)).collect();
+    let accepted = tenants::named_tenants(&config.tenants);
     for tenant in &chosen {
-        let refused = !config.tenants.contains_key(tenant);
+        let refused = !accepted.contains(tenant);
         for key in keys::list(store.as_ref(), tenant).await? {
             let mut value = stored_key_value(&key);
             if refused && key.revoked.is_none() {

@@ -1,7 +1,9 @@
 //! The adapters that are too small for a crate: the system clock, randomness, the presence of processes, and secrets.
 //! Invariant: in this crate, only `SystemClock` and `background` (which compares two clocks) read the time of day.
 
+mod listeners;
 mod presence;
+mod secret_bindings;
 mod secrets;
 mod secrets_files;
 
@@ -11,7 +13,9 @@ use async_trait::async_trait;
 use base::Timestamp;
 use ports::{Clock, Entropy};
 
+pub use listeners::Listeners;
 pub use presence::FilePresence;
+pub use secret_bindings::SecretBindings;
 pub use secrets::{OperatorSecrets, SECRETS_KEY};
 pub use secrets_files::{key_file, secret_of_line};
 

@@ -1,12 +1,15 @@
 //! Finds out which processes on this data folder are alive: each process locks a file of its own until it ends.
-//! Invariant: a dead process is not reported as alive, because the kernel releases the lock when the process ends, even after a crash.
+//! Invariant: a process is reported as dead only if its lock is free or its file is gone from a folder that is in order. The kernel
+//! releases the lock when the process ends, even after a crash; every other failure to look is reported as not known.
 
 use std::fs::{File, TryLockError};
+use std::io::{ErrorKind, Write};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use base::InstanceId;
-use ports::{Entropy, Presence};
+use ports::{Entropy, Liveness, Presence};
 
 use super::SystemEntropy;
 
@@ -22,17 +25,21 @@ pub struct FilePresence {
 
 impl FilePresence {
     /// Registers this process in the subfolder `processes` of `data`, and removes the files of dead processes.
-    pub fn join(data: &Path) -> std::io::Result<Self> {
-        let folder = data.join("processes");
+    ///
+    /// `listeners` are the addresses on which this process listens. Other processes read them from its file.
+    pub fn join(data: &Path, listeners: &[SocketAddr]) -> std::io::Result<Self> {
+        let folder = data.join(PROCESSES_FOLDER);
         store::folder::create_private(&folder)?;
         let me = InstanceId::from_random(SystemEntropy.bytes());
         // The file is renamed to the id only after it is locked. Another process would take a file that has an id and no lock for the
         // file of a dead process, and remove it.
         let unnamed = folder.join(format!("{STARTING}{me}"));
-        let lock = store::folder::create_new_file(&unnamed)?;
+        let mut lock = store::folder::create_new_file(&unnamed)?;
+        let addresses: String = listeners.iter().map(|address| format!("{address}\n")).collect();
+        lock.write_all(addresses.as_bytes())?;
         lock.try_lock().map_err(|error| match error {
             TryLockError::Error(error) => error,
-            TryLockError::WouldBlock => std::io::ErrorKind::WouldBlock.into(),
+            TryLockError::WouldBlock => ErrorKind::WouldBlock.into(),
         })?;
         std::fs::rename(&unnamed, folder.join(me.to_string()))?;
         remove_dead_files(&folder);
@@ -40,8 +47,10 @@ impl FilePresence {
     }
 }
 
+/// The folder in the data folder with the file of each process.
+pub(super) const PROCESSES_FOLDER: &str = "processes";
 /// The prefix of the file of a process that starts and has not locked its file yet.
-const STARTING: &str = "new-";
+pub(super) const STARTING: &str = "new-";
 /// A file with the prefix `STARTING` that is older than this belongs to a process that died during its start.
 const LONGEST_START: Duration = Duration::from_secs(60);
 
@@ -63,22 +72,24 @@ impl Presence for FilePresence {
         self.me
     }
 
-    fn is_alive(&self, instance: InstanceId) -> bool {
+    fn liveness(&self, instance: InstanceId) -> Liveness {
         if instance == self.me {
-            return true;
+            return Liveness::Alive;
         }
-        let path = self.folder.join(instance.to_string());
-        let Ok(file) = File::open(&path) else { return false };
-        match file.try_lock_shared() {
-            // The lock is free, so the process has ended.
-            Ok(()) => {
-                let _ = std::fs::remove_file(&path);
-                false
+        match File::open(self.folder.join(instance.to_string())) {
+            Ok(file) => match file.try_lock_shared() {
+                // The lock is free, so the process has ended.
+                Ok(()) => Liveness::Dead,
+                Err(TryLockError::WouldBlock) => Liveness::Alive,
+                Err(TryLockError::Error(_)) => Liveness::NotKnown,
+            },
+            // A process removes its file at its end, and the next start removes the files of killed processes. The file
+            // of this process shows that the folder is still the one that both have joined.
+            Err(error) if error.kind() == ErrorKind::NotFound && self.folder.join(self.me.to_string()).exists() => {
+                Liveness::Dead
             }
-            Err(TryLockError::WouldBlock) => true,
-            // If the lock cannot be read, the process counts as alive, because a takeover from a process that is alive would run its
-            // scripts twice.
-            Err(TryLockError::Error(_)) => true,
+            // Too many open files, a removed folder, no permission: none of these says anything about the process.
+            Err(_) => Liveness::NotKnown,
         }
     }
 }
@@ -96,26 +107,38 @@ mod tests {
     #[test]
     fn a_process_is_alive_until_it_ends() {
         let data = tempfile::tempdir().unwrap();
-        let one = FilePresence::join(data.path()).unwrap();
-        let two = FilePresence::join(data.path()).unwrap();
-        assert!(
-            one.is_alive(two.this_process()) && two.is_alive(one.this_process()) && one.is_alive(one.this_process())
-        );
+        let one = FilePresence::join(data.path(), &[]).unwrap();
+        let two = FilePresence::join(data.path(), &[]).unwrap();
+        for (observer, other) in [(&one, &two), (&two, &one), (&one, &one)] {
+            assert_eq!(observer.liveness(other.this_process()), Liveness::Alive);
+        }
         // After a kill the file stays without its lock.
         let folder = data.path().join("processes");
         let killed = InstanceId::from_random([7; 16]);
         std::fs::write(folder.join(killed.to_string()), b"").unwrap();
-        assert!(!one.is_alive(killed));
-        assert!(!one.is_alive(killed), "the answer is the same after the file was removed");
+        assert_eq!(one.liveness(killed), Liveness::Dead);
         let ended = two.this_process();
         drop(two);
-        assert!(!one.is_alive(ended));
+        assert_eq!(one.liveness(ended), Liveness::Dead);
         // The next start removes the files of killed processes only.
         for n in 0..3 {
             std::fs::write(folder.join(InstanceId::from_random([n; 16]).to_string()), b"").unwrap();
         }
-        let three = FilePresence::join(data.path()).unwrap();
-        assert!(three.is_alive(one.this_process()));
+        let three = FilePresence::join(data.path(), &[]).unwrap();
+        assert_eq!(three.liveness(one.this_process()), Liveness::Alive);
+        assert_eq!(one.liveness(killed), Liveness::Dead, "the answer is the same after the file was removed");
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_looked_at_says_nothing_about_a_process() {
+        let data = tempfile::tempdir().unwrap();
+        let one = FilePresence::join(data.path(), &[]).unwrap();
+        let two = FilePresence::join(data.path(), &[]).unwrap();
+        std::fs::rename(data.path().join("processes"), data.path().join("elsewhere")).unwrap();
+        assert_eq!(one.liveness(two.this_process()), Liveness::NotKnown);
+        // A file in the place of the folder gives another error than a missing one.
+        std::fs::write(data.path().join("processes"), b"").unwrap();
+        assert_eq!(one.liveness(two.this_process()), Liveness::NotKnown);
     }
 }

@@ -111,7 +111,10 @@ fn the_list_has_the_source_and_the_secrets_of_each_catalog() {
     assert_eq!((&catalog("demo")["from"], &catalog("github")["from"]), (&json!("shipped"), &json!("shipped")));
     let guarded = catalog("guarded");
     assert!(guarded["from"].as_str().unwrap().ends_with("guarded.yaml"));
-    let expected = json!([{"name": "IT_USER", "set": false}, {"name": "IT_PASSWORD", "set": true}]);
+    let expected = json!([
+        {"name": "IT_USER", "set": false, "bound": false},
+        {"name": "IT_PASSWORD", "set": true, "bound": false},
+    ]);
     assert_eq!(guarded["secrets"], expected);
     let ended = tokamak(&arguments);
     assert!(ended.out.contains("IT_USER is NOT SET, IT_PASSWORD is NOT SET"), "{}", ended.out);

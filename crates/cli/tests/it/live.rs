@@ -195,17 +195,25 @@ capabilities:
 "#;
     let folder = tempfile::tempdir().unwrap();
     let path = write(folder.path(), "guarded.yaml", &guarded.replace("TEST_API", &TEST_API));
-    let run = |token: Option<&str>| {
+    let settings = write(folder.path(), "settings.toml", &format!("[secrets]\nIT_DEMO_TOKEN = \"{}\"\n", *TEST_API));
+    let run_with = |settings: &str, token: Option<&str>| {
         let mut command = crate::program::command();
-        command.args(["catalog", "test", &path, "--json"]).env_remove("IT_DEMO_TOKEN");
+        let arguments = ["--config", settings, "catalog", "test", &path, "--json"];
+        command.args(arguments).env_remove("IT_DEMO_TOKEN");
         let output = command.envs(token.map(|token| ("IT_DEMO_TOKEN", token))).output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(token.is_none_or(|token| !text.contains(token)), "{text}");
         serde_json::from_str::<Value>(&text).unwrap()
     };
+    let run = |token| run_with(&settings, token);
     assert_eq!(of(&run(Some("demo-token")), "project_list")["rows"], 6);
     assert_eq!(of(&run(Some("wrong-token")), "project_list")["error"]["code"], "auth");
     let missing = run(None);
     assert_eq!(of(&missing, "project_list")["error"]["code"], "secret");
     assert!(missing.to_string().contains("IT_DEMO_TOKEN"), "{missing}");
+    // A secret of the environment that is not bound to the origin is not sent.
+    let empty = write(folder.path(), "empty.toml", "");
+    let unbound = run_with(&empty, Some("demo-token"));
+    assert_eq!(of(&unbound, "project_list")["error"]["code"], "secret");
+    assert!(unbound.to_string().contains("tokamak secret bind IT_DEMO_TOKEN http://"), "{unbound}");
 }

@@ -53,18 +53,19 @@ fn refused(data: &Path, key: Option<&str>, arguments: &[&str], input: &[u8]) -> 
 fn secrets_are_set_listed_and_removed() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path();
-    assert_eq!(succeed(data, &["--json", "secret", "list"], ""), "{\n  \"secrets\": []\n}\n");
+    assert_eq!(succeed(data, &["--json", "secret", "list"], ""), "{\n  \"secrets\": [],\n  \"bindings\": {}\n}\n");
     assert_eq!(succeed(data, &["secret", "set", "B"], "hunter2\n"), "B is set\n");
     assert_eq!(succeed(data, &["secret", "set", "A"], "hunter2"), "A is set\n");
     let replaced: Value = serde_json::from_str(&succeed(data, &["--json", "secret", "set", "A"], "another")).unwrap();
     assert_eq!(replaced, json!({"name": "A", "replaced": true}));
-    assert_eq!(succeed(data, &["secret", "list"], ""), "A\nB\n");
+    let unbound = "A  bound to no origin\nB  bound to no origin\n";
+    assert_eq!(succeed(data, &["secret", "list"], ""), unbound);
     let elsewhere = tempfile::tempdir().unwrap();
     let named = ["secret", "list", "--data", data.to_str().unwrap()];
-    assert_eq!(succeed(elsewhere.path(), &named, ""), "A\nB\n");
+    assert_eq!(succeed(elsewhere.path(), &named, ""), unbound);
     assert_eq!(succeed(data, &["secret", "remove", "A"], ""), "A is removed\n");
     assert_eq!(refused(data, Some("right"), &["secret", "remove", "A"], b""), (3, "no_secret".to_owned()));
-    assert_eq!(succeed(data, &["secret", "list"], ""), "B\n");
+    assert_eq!(succeed(data, &["secret", "list"], ""), "B  bound to no origin\n");
     // A value on the command line is refused.
     assert_eq!(refused(data, Some("right"), &["secret", "set", "A", "hunter2"], b"").0, 2);
 }
@@ -105,7 +106,7 @@ fn every_refusal_has_a_code_and_does_not_change_the_file() {
     }
     assert_eq!(refused(data, Some("right"), &["secret", "set", "../A"], b"x"), (2, "secret_name".to_owned()));
     assert_eq!(refused(data, Some("right"), &["secret", "set", KEY], b"x"), (2, "secret_value".to_owned()));
-    assert_eq!(succeed(data, &list, ""), "A\n");
+    assert_eq!(succeed(data, &list, ""), "A  bound to no origin\n");
 }
 
 #[test]
@@ -126,7 +127,7 @@ fn the_key_can_be_in_a_file() {
     }
     succeed(dir.path(), &["secret", "set", "A"], "hunter2");
     let listed = run(dir.path(), None, &named, b"");
-    assert_eq!(text(&listed), "A\n");
+    assert_eq!(text(&listed), "A  bound to no origin\n");
     // The environment overrides the file.
     assert_eq!(refused(dir.path(), Some("wrong"), &named, b""), (2, "secrets_wrong_key".to_owned()));
 }
@@ -148,7 +149,46 @@ fn secrets_that_processes_set_at_the_same_time_are_all_stored() {
         let ended = child.wait_with_output().unwrap();
         assert!(ended.status.success(), "{}", text(&ended));
     }
-    assert_eq!(succeed(dir.path(), &["secret", "list"], ""), format!("{}\n", names.join("\n")));
+    assert_eq!(
+        succeed(dir.path(), &["secret", "list"], ""),
+        format!("{}  bound to no origin\n", names.join("  bound to no origin\n"))
+    );
+}
+
+#[test]
+fn secrets_are_bound_and_unbound() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path();
+    let (one, two) = ("https://one.example", "https://two.example:8443");
+    assert_eq!(succeed(data, &["secret", "bind", "A", one, two], ""), format!("A may be sent to {one}, {two}\n"));
+    let named = format!("A (not in the encrypted store)  for {one}, {two}\n");
+    let listed = run(data, None, &["secret", "list"], b"");
+    assert!(text(&listed).starts_with(&named), "bindings need no key: {}", text(&listed));
+    assert_eq!(succeed(data, &["secret", "set", "A"], "hunter2"), "A is set\n");
+    let listed: Value = serde_json::from_str(&succeed(data, &["--json", "secret", "list"], "")).unwrap();
+    assert_eq!(listed, json!({"secrets": ["A"], "bindings": {"A": [one, two]}}));
+    assert_eq!(succeed(data, &["secret", "unbind", "A", two], ""), format!("A is bound to {two} no longer\n"));
+    assert_eq!(refused(data, None, &["secret", "unbind", "A", two], b""), (3, "no_binding".to_owned()));
+    assert_eq!(succeed(data, &["secret", "unbind", "A"], ""), "A is bound to no origin any more\n");
+    assert_eq!(succeed(data, &["secret", "list"], ""), "A  bound to no origin\n");
+    for (name, origin) in [
+        ("A", "http://one.example"),
+        ("A", "one.example"),
+        ("A", "https://one.example/path"),
+        ("../A", one),
+        (KEY, one),
+    ] {
+        let result = refused(data, None, &["secret", "bind", name, one, origin], b"");
+        assert_eq!(result, (2, "secret_binding".to_owned()), "{name} {origin}");
+    }
+    assert_eq!(succeed(data, &["secret", "list"], ""), "A  bound to no origin\n", "a refused command binds nothing");
+    // The table of the settings binds too, and cannot be changed by a command.
+    let settings = data.join("settings.toml");
+    std::fs::write(&settings, format!("[secrets]\nA = \"{one}\"\n")).unwrap();
+    let settings = settings.to_str().unwrap();
+    assert_eq!(succeed(data, &["--config", settings, "secret", "list"], ""), format!("A  for {one}\n"));
+    let removed = refused(data, Some("right"), &["--config", settings, "secret", "unbind", "A"], b"");
+    assert_eq!(removed, (3, "no_binding".to_owned()));
 }
 
 /// A running `tokamak serve`. It is killed when the value is dropped.
@@ -221,6 +261,21 @@ async fn a_running_server_finds_secrets_that_are_set_later() {
     let before = server.call("plasm_run", program.clone()).await;
     assert!(before.contains("tokamak secret set GUARDED_TOKEN"), "{before}");
     succeed(&data, &["secret", "set", "GUARDED_TOKEN"], TOKEN);
+    // The secret is sent only after the operator has bound it to the origin.
+    let unbound = server.call("plasm_run", program.clone()).await;
+    let command = format!("tokamak secret bind GUARDED_TOKEN http://{address}");
+    assert!(unbound.contains(&command) && unbound.contains("E0601") && !unbound.contains(TOKEN), "{unbound}");
+    let doctor = run(
+        &data,
+        Some("right"),
+        &["doctor", "--port", "0", "--no-demo", "--catalogs", catalogs.to_str().unwrap()],
+        b"",
+    );
+    assert!(!doctor.status.success() && text(&doctor).contains(&command), "{}", text(&doctor));
+    assert!(text(&doctor).contains("WARN  safety    [secrets] lacks a binding: "), "{}", text(&doctor));
+    succeed(&data, &["secret", "bind", "GUARDED_TOKEN", "https://another.example"], "");
+    assert!(server.call("plasm_run", program.clone()).await.contains(&command));
+    succeed(&data, &["secret", "bind", "GUARDED_TOKEN", &format!("http://{address}")], "");
     let after = server.call("plasm_run", program.clone()).await;
     assert!(after.contains("OPS") && !after.contains(TOKEN), "{after}");
     succeed(&data, &["secret", "set", "GUARDED_TOKEN"], "hunter2");
@@ -234,5 +289,6 @@ async fn a_running_server_finds_secrets_that_are_set_later() {
     let named = ["doctor", "--port", "0", "--no-demo", "--catalogs", catalogs.to_str().unwrap()];
     let doctor = succeed(&data, &named, "");
     assert!(doctor.contains("the encrypted store opens, 1 secret"), "{doctor}");
-    assert!(doctor.contains("GUARDED_TOKEN is set"), "{doctor}");
+    assert!(doctor.contains("GUARDED_TOKEN is set and bound to http://"), "{doctor}");
+    assert!(!doctor.contains("lacks a binding"), "{doctor}");
 }

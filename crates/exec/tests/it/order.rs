@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use base::{Limits, Method};
 use exec::{CancellationToken, EffectIntent, ProgressSink, Receipt, ReceiptState, Receipts, Resolved, StepProgress};
 use lang::plan::{Expr, StepKind};
+use ports::receipts::{EffectId, Opened};
 use ports::upstream::Error;
 use serde_json::{Value, json};
 use testkit::memory::MemoryReceipts;
@@ -136,7 +137,11 @@ struct CancellingReceipts<'a>(&'a MemoryReceipts, CancellationToken);
 
 #[async_trait]
 impl Receipts for CancellingReceipts<'_> {
-    async fn open(&self, intent: &EffectIntent) -> Result<Option<Receipt>, ports::receipts::Error> {
+    async fn earlier(&self, id: &EffectId) -> Result<Option<Receipt>, ports::receipts::Error> {
+        self.0.earlier(id).await
+    }
+
+    async fn open(&self, intent: &EffectIntent) -> Result<Opened, ports::receipts::Error> {
         self.0.open(intent).await
     }
 

@@ -145,7 +145,14 @@ struct EndlessApi {
 
 #[async_trait]
 impl ports::Upstream for EndlessApi {
-    async fn send(&self, call: ports::upstream::Call) -> Result<Response, ports::upstream::Error> {
+    async fn send_checked(
+        &self,
+        call: ports::upstream::Call,
+        check: &dyn ports::upstream::DepartureCheck,
+    ) -> Result<Response, ports::upstream::Error> {
+        if check.may_leave().await.is_err() {
+            return Err(ports::upstream::Error::Withheld { label: call.request.label() });
+        }
         let is_write = call.request.method != Method::Get;
         let number = if is_write { &self.writes } else { &self.reads }.fetch_add(1, Ordering::SeqCst);
         let path = call.request.path.as_str();

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use base::{Limits, Method, Response};
-use ports::upstream::{Call, Error};
+use ports::upstream::{Call, DepartureCheck, Error};
 use proptest::prelude::*;
 use serde_json::json;
 use testkit::memory::MemoryReceipts;
@@ -32,7 +32,10 @@ struct WatchedUpstream {
 
 #[async_trait]
 impl ports::Upstream for WatchedUpstream {
-    async fn send(&self, call: Call) -> Result<Response, Error> {
+    async fn send_checked(&self, call: Call, check: &dyn DepartureCheck) -> Result<Response, Error> {
+        if check.may_leave().await.is_err() {
+            return Err(Error::Withheld { label: call.request.label() });
+        }
         let in_flight = self.in_flight.fetch_add(1, Ordering::SeqCst) + 1;
         self.max_in_flight.fetch_max(in_flight, Ordering::SeqCst);
         let is_write = call.request.method != Method::Get;

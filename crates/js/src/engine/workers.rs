@@ -39,6 +39,10 @@ const MAX_RETIRED_GUEST_PAGES: u32 = 8192;
 /// An extra thread ends after it has waited this time for another job. A permanent thread repeats its idle work after
 /// this time.
 const MAX_IDLE_WAIT: Duration = Duration::from_secs(2);
+/// The pause after the first refusal of the system to start a thread.
+const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(100);
+/// The longest pause after such a refusal.
+const MAX_RETRY_PAUSE: Duration = Duration::from_secs(30);
 
 /// The values that a worker thread reuses from job to job.
 pub struct WorkerState {
@@ -263,6 +267,7 @@ impl ThreadPool {
     /// while jobs arrive, and sleeps while the queue stays empty.
     fn supervise(self: &Arc<Self>) {
         let mut quiet_checks = MAX_QUIET_CHECKS;
+        let mut refusals = ThreadRefusals::default();
         let mut state = self.state();
         while !state.closed {
             if quiet_checks >= MAX_QUIET_CHECKS {
@@ -273,14 +278,17 @@ impl ThreadPool {
                 quiet_checks = 0;
             }
             let waits_too_long = state.jobs.front().is_some_and(|(since, _)| since.elapsed() >= MAX_JOB_WAIT);
-            let needs_thread = waits_too_long && state.is_overloaded() && state.threads < self.max_threads;
+            let needs_thread = waits_too_long
+                && state.is_overloaded()
+                && state.threads < self.max_threads
+                && refusals.may_try(Instant::now());
             quiet_checks = if state.jobs.is_empty() { quiet_checks + 1 } else { 0 };
             drop(state);
-            if needs_thread && let Err(error) = self.start_thread() {
-                tracing::warn!(
-                    error = &error as &dyn std::error::Error,
-                    "no extra thread could be started, so a JavaScript step waits longer; raise the process's thread limit"
-                );
+            if needs_thread {
+                match self.start_thread() {
+                    Ok(()) => refusals = ThreadRefusals::default(),
+                    Err(error) => refusals.note(&error, Instant::now()),
+                }
             }
             thread::sleep(CHECK_INTERVAL);
             state = self.state();
@@ -289,6 +297,41 @@ impl ThreadPool {
 
     fn state(&self) -> MutexGuard<'_, PoolState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The refusals of the system to start a thread. Preparing a thread costs more than a short step, so each refusal doubles the pause
+/// before the next try, and few of them are logged.
+#[derive(Default)]
+struct ThreadRefusals {
+    /// The number of refusals since a thread was started.
+    count: u32,
+    /// Before this time no thread is tried.
+    next_try: Option<Instant>,
+}
+
+impl ThreadRefusals {
+    fn may_try(&self, now: Instant) -> bool {
+        self.next_try.is_none_or(|next| now >= next)
+    }
+
+    fn note(&mut self, error: &StartError, now: Instant) {
+        let pause = FIRST_RETRY_PAUSE.saturating_mul(2_u32.saturating_pow(self.count)).min(MAX_RETRY_PAUSE);
+        self.next_try = now.checked_add(pause);
+        self.count = self.count.saturating_add(1);
+        // The first refusal is logged, then the second, the fourth and so on.
+        if self.count.is_power_of_two() {
+            let limit = match error {
+                StartError::Io(error) => base::system_limit(error),
+                _ => None,
+            };
+            tracing::warn!(
+                error = error as &dyn std::error::Error,
+                limit,
+                refusals = self.count,
+                "no extra thread could be started, so JavaScript steps wait longer; raise the limit that is named"
+            );
+        }
     }
 }
 
@@ -304,4 +347,26 @@ pub fn on_a_deep_stack<T: Send>(work: impl FnOnce() -> Result<T, StartError> + S
 
 fn deep_stack_thread() -> thread::Builder {
     thread::Builder::new().name("javascript".to_owned()).stack_size(THREAD_STACK_BYTES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_that_the_system_refuses_are_tried_less_and_less_often() {
+        let error = StartError::Io(io::Error::from_raw_os_error(11));
+        let mut refusals = ThreadRefusals::default();
+        let start = Instant::now();
+        let mut tries = Vec::new();
+        // The supervisor checks every 5 ms; a minute of checks.
+        for check in 0..12_000_u32 {
+            let now = start + CHECK_INTERVAL * check;
+            if refusals.may_try(now) {
+                refusals.note(&error, now);
+                tries.push((CHECK_INTERVAL * check).as_millis());
+            }
+        }
+        assert_eq!(tries, [0, 100, 300, 700, 1_500, 3_100, 6_300, 12_700, 25_500, 51_100]);
+    }
 }

@@ -1,6 +1,6 @@
 //! Authentication: the API key of a request names its tenant and principal, once for everything behind it.
 //! Invariant: if keys are required, only health checks answer without one. A key never reaches a log, an error or an answer.
-//! Another tenant's transport session looks like one that does not exist.
+//! Another tenant's transport session, or another principal's where principals are separate, looks like one that does not exist.
 
 use std::sync::Arc;
 
@@ -12,6 +12,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use super::connections::Connection;
 use super::guard::REQUEST_ID_HEADER;
 use super::problem::Problem;
 use crate::mcp::TRANSPORT_SESSION_HEADER;
@@ -25,11 +26,15 @@ pub async fn check(State(app): State<Arc<App>>, mut request: Request, next: Next
     if PUBLIC_PATHS.contains(&request.uri().path()) {
         return next.run(request).await;
     }
+    let connection = request.extensions().get::<Arc<Connection>>().cloned();
     match app.authenticate(bearer_key(request.headers())).await {
         Ok(identity) => {
             // The key stays out of everything behind this check.
             request.headers_mut().remove(header::AUTHORIZATION);
             request.extensions_mut().insert(identity);
+            if let Some(connection) = connection {
+                connection.trust();
+            }
             next.run(request).await
         }
         Err(refusal) => refuse(&refusal, request.headers()),
@@ -65,7 +70,7 @@ fn refuse(refusal: &NotAdmitted, headers: &HeaderMap) -> Response {
     response
 }
 
-/// Refuses a transport session that another tenant opened.
+/// Refuses a transport session that another tenant opened, or another principal where principals are separate.
 pub async fn own_transport_session(
     State(app): State<Arc<App>>,
     axum::Extension(identity): axum::Extension<Identity>,
@@ -74,7 +79,7 @@ pub async fn own_transport_session(
 ) -> Response {
     let id = request.headers().get(TRANSPORT_SESSION_HEADER).map(|id| id.to_str().unwrap_or_default().to_owned());
     let Some(id) = id.filter(|_| app.keys_required()) else { return next.run(request).await };
-    match app.service().transport(&identity.tenant, &id).await {
+    match app.service().transport(&identity.caller(None), &id).await {
         Ok(Some(_)) => next.run(request).await,
         Ok(None) => {
             let body = Mistake::invalid("Not Found: Session not found").answer();

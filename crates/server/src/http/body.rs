@@ -59,8 +59,9 @@ impl<S: Send + Sync> FromRequest<S> for RawBody {
 
     async fn from_request(request: Request, _state: &S) -> Result<Self, Problem> {
         let kind = body_kind(request.headers());
-        let bytes = envelope::read_body(request.into_body()).await.map_err(|error| match error {
-            BodyError::TooLarge => {
+        let timeout = envelope::body_timeout(&request);
+        let bytes = envelope::read_body(request.into_body(), timeout).await.map_err(|error| match error {
+            BodyError::TooLarge(_) => {
                 let detail = format!("the body is larger than {MESSAGE_BYTES} bytes; a program has at most 64 KiB");
                 Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", detail)
             }

@@ -3,6 +3,7 @@
 
 mod auth;
 mod body;
+mod connections;
 mod discovery;
 mod envelope;
 mod execute;
@@ -36,6 +37,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::mcp::{self, McpHttpSettings, McpOptions, OwnHandler, RequestScope, WrapHandler};
 use crate::message::MESSAGE_BYTES;
+use crate::under_way::UnderWay;
 use crate::view;
 use open_calls::OpenCalls;
 
@@ -90,7 +92,8 @@ pub async fn serve_wrapped<W: WrapHandler>(
         open_calls: OpenCalls::new(),
     };
     let router = router(app, &options, port, &shutdown, wrapper);
-    listen::serve(listener, router, &shutdown).await;
+    let connections = connections::Connections::new(options.mcp.connections.clone());
+    listen::serve(listener, router, connections, &shutdown).await;
     Ok(())
 }
 
@@ -125,7 +128,7 @@ fn router<W: WrapHandler>(
     let mcp = Router::new()
         .route("/mcp", any(answer))
         .layer(from_fn(enter_request_scope))
-        .layer(from_fn(envelope::check))
+        .layer(from_fn_with_state(UnderWay::new(options.mcp.connections.requests_under_way), envelope::check))
         // The outermost of the three: the SDK would find another tenant's transport session in memory by its id alone.
         .layer(from_fn_with_state(app.clone(), auth::own_transport_session));
     let mut routes = Router::new();

@@ -51,18 +51,22 @@ pub async fn count(State(open_calls): State<OpenCalls>, request: Request, next: 
         return next.run(request).await;
     }
     let call = open_calls.enter();
-    next.run(request).await.map(|body| Body::new(CountedBody { body, _call: call }))
+    held_until_answered(next.run(request).await, call)
 }
 
-/// The body of an answer, whose call is open until the body is dropped. It passes on the frames and the size hint of the inner body:
-/// a stream of frames would hide the length, and a short answer would leave in three packets instead of one.
-struct CountedBody {
+/// Holds a value until the answer was taken or its client has broken off.
+pub fn held_until_answered<H: Send + Unpin + 'static>(response: Response, held: H) -> Response {
+    response.map(|body| Body::new(HoldingBody { body, _held: held }))
+}
+
+/// The body of an answer that holds a value until it is dropped. It passes on the frames and the size hint of the inner body: a stream
+/// of frames would hide the length, and a short answer would leave in three packets instead of one.
+struct HoldingBody<H> {
     body: Body,
-    /// Ends the call when the body is dropped, which also happens if the client breaks off.
-    _call: OpenCall,
+    _held: H,
 }
 
-impl HttpBody for CountedBody {
+impl<H: Send + Unpin> HttpBody for HoldingBody<H> {
     type Data = Bytes;
     type Error = axum::Error;
 

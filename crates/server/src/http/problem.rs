@@ -91,13 +91,12 @@ fn status(error: &session::Error) -> StatusCode {
         | Error::NoHandle(_)
         | Error::NoCommit(_) => StatusCode::NOT_FOUND,
         Error::Expired(_) | Error::Replaced | Error::CommitExpired(_) | Error::Gone { .. } => StatusCode::GONE,
-        Error::Review { .. } | Error::OtherPlan(_) | Error::Interrupted { .. } | Error::TakenOver(_) => {
-            StatusCode::CONFLICT
-        }
+        Error::Review { .. } | Error::OtherPlan(_) | Error::TakenOver(_) => StatusCode::CONFLICT,
         Error::Js(error) => script_status(error),
         // Before the guard on faults below: this one is a defect, and trying again does not help.
         Error::Lost => StatusCode::INTERNAL_SERVER_ERROR,
         Error::Busy => StatusCode::SERVICE_UNAVAILABLE,
+        Error::TooManyDetached { .. } | Error::TooManySlots { .. } => StatusCode::TOO_MANY_REQUESTS,
         fault if fault.is_fault() => StatusCode::SERVICE_UNAVAILABLE,
         _ => StatusCode::BAD_REQUEST,
     }

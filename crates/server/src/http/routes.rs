@@ -146,6 +146,7 @@ fn script_routes() -> Vec<Route> {
             .answer(AnswerForm::json::<Success>(200, "The run is cancelled.")),
         Route::new(Method::Get, "/api/sessions", "listJsSessions", get(scripts::list_sessions))
             .summary("The names of sessions that have a log of script runs.")
+            .query::<scripts::ListSessionsQuery>()
             .answer(AnswerForm::json::<SessionNames>(200, "The names.")),
         Route::new(Method::Get, "/api/sessions/{name}/snapshots", "listSessionSnapshots", get(scripts::list_snapshots))
             .summary("The log of a session's script runs.")

@@ -20,10 +20,12 @@ use super::auth::HttpCall;
 use super::body::{JsonBody, QueryOf, list_limit};
 use super::problem::Problem;
 use crate::mcp::{BadSessionName, read_headers, scope_of};
-use crate::view::{ExecutionList, ExecutionView, HeapTags, LogEntries, LogEntryView, RunJsView, SessionNames, Success};
+use crate::view::{ExecutionList, ExecutionView, HeapTags, LogEntries, RunJsView, SessionNames, Success};
 
 /// The most executions in a list.
 const MAX_LISTED: usize = 500;
+/// The most rows in other lists.
+const MAX_ROWS: usize = 1_000;
 
 /// A script to run.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -98,6 +100,25 @@ pub struct SnapshotsQuery {
     /// The fields of each entry, separated by commas. All by default.
     #[serde(default)]
     fields: Option<String>,
+    /// The index of the last entry of the page before.
+    #[serde(default)]
+    after: Option<u64>,
+    /// The length of the page, as long as possible by default.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 1000))]
+    limit: Option<usize>,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ListSessionsQuery {
+    /// The last name of the page before.
+    #[serde(default)]
+    after: Option<String>,
+    /// The length of the page, as long as possible by default.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 1000))]
+    limit: Option<usize>,
 }
 
 /// All tags of a heap.
@@ -194,8 +215,11 @@ pub async fn cancel_execution(
 pub async fn list_sessions(
     State(state): State<HttpState>,
     HttpCall(context): HttpCall,
+    QueryOf(query): QueryOf<ListSessionsQuery>,
 ) -> Result<Json<SessionNames>, Problem> {
-    Ok(Json(SessionNames { sessions: state.app.call(&context, ListSessions {}).await? }))
+    let limit = list_limit(query.limit, MAX_ROWS, MAX_ROWS)?;
+    let request = ListSessions { after: query.after, limit: Some(limit) };
+    Ok(Json(SessionNames::new(state.app.call(&context, request).await?)))
 }
 
 pub async fn list_snapshots(
@@ -204,12 +228,16 @@ pub async fn list_snapshots(
     Path(name): Path<String>,
     QueryOf(query): QueryOf<SnapshotsQuery>,
 ) -> Result<Json<LogEntries>, Problem> {
-    let request =
-        ListSessionSnapshots { fields: query.fields, logical_session_ref: None, owner: LogOwner::Address(name) };
+    let request = ListSessionSnapshots {
+        fields: query.fields,
+        logical_session_ref: None,
+        after: query.after,
+        limit: Some(list_limit(query.limit, MAX_ROWS, MAX_ROWS)?),
+        owner: LogOwner::Address(name),
+    };
     let fields = request.chosen_fields()?;
     let entries = state.app.call(&context, request).await?;
-    let entries = entries.iter().map(|entry| LogEntryView::with_fields(entry, &fields)).collect();
-    Ok(Json(LogEntries { entries }))
+    Ok(Json(LogEntries::new(&entries, &fields)))
 }
 
 pub async fn get_heap(

@@ -34,7 +34,7 @@ pub struct ListSessionsQuery {
 pub struct SessionList {
     sessions: Vec<SessionView>,
     /// The number of sessions beyond the limit.
-    omitted: usize,
+    omitted: u64,
 }
 
 /// A session with everything it was taught.
@@ -71,10 +71,8 @@ pub async fn list_traces(
 }
 
 async fn newest_sessions(app: &App, context: &Context, limit: usize) -> Result<Json<SessionList>, Problem> {
-    let mut sessions = app.call(context, ListLogicalSessions { with_named: false }).await?.sessions;
-    let omitted = sessions.len().saturating_sub(limit);
-    sessions.truncate(limit);
-    Ok(Json(SessionList { sessions, omitted }))
+    let listing = app.call(context, ListLogicalSessions { with_named: false, limit }).await?;
+    Ok(Json(SessionList { sessions: listing.sessions, omitted: listing.omitted }))
 }
 
 pub async fn show(

@@ -27,8 +27,10 @@ const MAX_HEADERS: usize = 32;
 const MAX_VALUE_BYTES: usize = 4 * 1024;
 /// The limit for the name of any session.
 const MAX_SESSION_NAME_CHARS: usize = 256;
-/// Connections whose headers are cached. The store has those of all connections.
-const MAX_CACHED_CONNECTIONS: usize = 10_000;
+/// The bytes of cached headers, with their names. The store has those of all connections.
+const MAX_CACHED_BYTES: usize = 4 * 1024 * 1024;
+/// The bytes of a cache entry beside its headers.
+const ENTRY_BYTES: usize = 256;
 
 /// The session name of a request cannot be used. Ignoring it would run the call outside of the session that its client means.
 #[derive(Debug, thiserror::Error)]
@@ -75,7 +77,27 @@ pub struct Connections {
     default_session_name: Option<String>,
     /// Scopes of transport sessions, by tenant and id. A transport session keeps the headers of its `initialize`, so an entry
     /// never goes out of date. Each is stored too, so the cache can be cleared.
-    cache: Arc<Mutex<HashMap<String, ConnectionScope>>>,
+    cache: Arc<Mutex<ScopeCache>>,
+}
+
+/// Scopes of transport sessions, and the bytes that they take.
+#[derive(Default)]
+struct ScopeCache {
+    scopes: HashMap<String, ConnectionScope>,
+    bytes: usize,
+}
+
+impl ScopeCache {
+    /// Adds a scope. A full cache is cleared first, because a lost entry costs one read and no order of use has to be kept.
+    fn insert(&mut self, key: String, scope: ConnectionScope) {
+        let headers: usize = scope.headers.iter().map(|(name, value)| name.len() + value.len() + ENTRY_BYTES).sum();
+        let bytes = ENTRY_BYTES + key.len() + headers;
+        if self.bytes + bytes > MAX_CACHED_BYTES {
+            *self = Self::default();
+        }
+        self.bytes += bytes;
+        self.scopes.insert(key, scope);
+    }
 }
 
 impl Connections {
@@ -102,17 +124,13 @@ impl Connections {
         };
         // The tenant is part of the key, because the id comes from the client.
         let key = format!("{}/{id}", caller.tenant);
-        if let Some(cached) = self.cache.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
+        if let Some(cached) = self.cache.lock().unwrap_or_else(PoisonError::into_inner).scopes.get(&key) {
             return Ok(cached.clone());
         }
         // The lock is not held while the store is read.
-        let stored = app.service().transport(&caller.tenant, id).await?;
+        let stored = app.service().transport(caller, id).await?;
         let scope = scope_of(stored.as_deref().map(stored_headers).unwrap_or_default());
-        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        if cache.len() >= MAX_CACHED_CONNECTIONS {
-            cache.clear();
-        }
-        cache.insert(key, scope.clone());
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner).insert(key, scope.clone());
         Ok(scope)
     }
 }

@@ -4,16 +4,16 @@
 use std::sync::Arc;
 
 use app::App;
-use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio_util::sync::CancellationToken;
 
+use super::live_sessions::LiveSessions;
 use super::request_scope::RequestScope;
 use super::transport_store::TransportStore;
 use super::{HandlerFactory, McpOptions, WrapHandler};
 
 /// The SDK's service with the product's handler, or with a test server's wrapper around it.
-pub type McpHttp<W> = StreamableHttpService<<W as WrapHandler>::Wrapped, LocalSessionManager>;
+pub type McpHttp<W> = StreamableHttpService<<W as WrapHandler>::Wrapped, LiveSessions>;
 
 /// The settings of the SDK's service.
 pub struct McpHttpSettings<'a> {
@@ -41,12 +41,13 @@ pub fn service<W: WrapHandler>(
         .with_max_request_body_bytes(settings.max_body_bytes)
         // In 2026-07-28 an answer without earlier notifications is one JSON body instead of a stream with one event.
         .with_json_response(true)
-        .with_cancellation_token(settings.stop);
+        .with_cancellation_token(settings.stop.clone());
     config.session_store = Some(Arc::new(TransportStore(app.clone())));
     let factory = HandlerFactory::new(app.clone(), options, wrapper);
     let make_handler = move || {
         let scope = RequestScope::current().map_err(std::io::Error::other)?;
         Ok(factory.handler(scope.identity.tenant))
     };
-    StreamableHttpService::new(make_handler, Arc::new(LocalSessionManager::default()), config)
+    let sessions = LiveSessions::start(options.connections.transport_sessions, settings.stop);
+    StreamableHttpService::new(make_handler, sessions, config)
 }

@@ -5,6 +5,7 @@ mod caller;
 mod connection;
 mod handler;
 mod http;
+mod live_sessions;
 mod progress;
 mod request_scope;
 mod resources;
@@ -17,7 +18,7 @@ mod withdrawn;
 use std::sync::Arc;
 
 use app::App;
-use base::TenantId;
+use base::{ConnectionLimits, TenantId};
 use rmcp::ServerHandler;
 
 pub use caller::TRANSPORT_SESSION_HEADER;
@@ -34,6 +35,8 @@ pub struct McpOptions {
     pub tools: ToolSet,
     /// The session name of a connection that has no headers.
     pub session_name: Option<String>,
+    /// The limits on connections, which hold over HTTP and on standard input.
+    pub connections: ConnectionLimits,
 }
 
 /// The tools that a server offers.

@@ -1,5 +1,5 @@
 //! Stores the transport sessions of the older protocol revisions, so that a client survives a restart of the server.
-//! Invariant: a session id is a key within the tenant of the request. The stored value is the client's own `initialize`
+//! Invariant: a session id is a key within the tenant of the request, and of its principal where principals are separate. The stored value is the client's own `initialize`
 //! with the `X-MCP-*` headers that came with it.
 
 use std::sync::Arc;
@@ -17,8 +17,8 @@ pub struct TransportStore(pub Arc<App>);
 #[async_trait]
 impl SessionStore for TransportStore {
     async fn load(&self, session_id: &str) -> Result<Option<SessionState>, SessionStoreError> {
-        let tenant = RequestScope::current()?.identity.tenant;
-        let stored = self.0.service().transport(&tenant, session_id).await?;
+        let caller = RequestScope::current()?.identity.caller(None);
+        let stored = self.0.service().transport(&caller, session_id).await?;
         Ok(stored.map(|bytes| serde_json::from_slice(&bytes)).transpose()?)
     }
 
@@ -29,11 +29,11 @@ impl SessionStore for TransportStore {
             row[connection::STORED_MEMBER] = serde_json::to_value(headers)?;
         }
         let bytes = serde_json::to_vec(&row)?;
-        Ok(self.0.service().store_transport(&identity.tenant, session_id, bytes).await?)
+        Ok(self.0.service().store_transport(&identity.caller(None), session_id, bytes).await?)
     }
 
     async fn delete(&self, session_id: &str) -> Result<(), SessionStoreError> {
-        let tenant = RequestScope::current()?.identity.tenant;
-        Ok(self.0.service().drop_transport(&tenant, session_id).await?)
+        let caller = RequestScope::current()?.identity.caller(None);
+        Ok(self.0.service().drop_transport(&caller, session_id).await?)
     }
 }

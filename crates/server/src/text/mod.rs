@@ -113,7 +113,7 @@ pub fn session_error(error: &session::Error) -> String {
                 error.code()
             )
         }
-        Error::Interrupted { receipts } | Error::NotKept { receipts, .. } => {
+        Error::NotKept { receipts, .. } => {
             format!("{}: {error}\n{}", error.code(), effects::receipts_without_result(receipts))
         }
         Error::Js(JsError::Fenced { explained }) => format!("{}: {error}\n{explained}", error.code()),

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use app::calls::RunJsAnswer;
+use app::calls::{ListedExecutions, RunJsAnswer};
 use base::Digest;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
-use session::{Completion, Execution, ExecutionState, ForkedSession, LogEntry, PendingReview, Tags, UncaughtError};
+use session::{
+    Completion, Execution, ExecutionState, ForkedSession, ListPage, LogEntry, PendingReview, Tags, UncaughtError,
+};
 
 /// A script run with its result.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -97,6 +99,12 @@ impl RunJsView {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ExecutionList {
     executions: Vec<ExecutionSummary>,
+    /// Present if there are older executions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    has_more: Option<bool>,
+    /// The `after` of a request for the next page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
 }
 
 /// A script run without its result.
@@ -114,7 +122,7 @@ struct ExecutionSummary {
 }
 
 impl ExecutionList {
-    pub fn new(executions: &[Execution]) -> Self {
+    pub fn new(listed: &ListedExecutions) -> Self {
         let summary = |execution: &Execution| ExecutionSummary {
             execution_id: execution.id.to_string(),
             status: execution.state,
@@ -123,20 +131,65 @@ impl ExecutionList {
             session: execution.session.clone(),
             heap: execution.heap.map(|heap| heap.to_string()),
         };
-        Self { executions: executions.iter().map(summary).collect() }
+        let next = listed.next.map(|id| id.to_string());
+        Self {
+            executions: listed.executions.iter().map(summary).collect(),
+            has_more: next.as_ref().map(|_| true),
+            next,
+        }
     }
 }
 
 /// The names of sessions that have a log of script runs.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct SessionNames {
-    pub sessions: Vec<String>,
+    sessions: Vec<String>,
+    #[serde(flatten)]
+    rest: ListRest<String>,
+}
+
+impl SessionNames {
+    pub fn new(page: ListPage<String>) -> Self {
+        Self { rest: ListRest::of(&page, Clone::clone), sessions: page.rows }
+    }
+}
+
+/// The fields of a list that has more rows than its answer. A whole list has none of them.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ListRest<N> {
+    /// Present if there are more rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    has_more: Option<bool>,
+    /// The `after` of a request for the next page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<N>,
+    /// The number of rows of the whole list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total: Option<u64>,
+}
+
+impl<N> ListRest<N> {
+    fn of<T>(page: &ListPage<T>, next: impl Fn(&String) -> N) -> Self {
+        let next = page.next.as_ref().map(next);
+        Self { has_more: next.as_ref().map(|_| true), total: next.as_ref().map(|_| page.total), next }
+    }
 }
 
 /// The log of a session, the oldest entry first.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct LogEntries {
-    pub entries: Vec<LogEntryView>,
+    entries: Vec<LogEntryView>,
+    #[serde(flatten)]
+    rest: ListRest<u64>,
+}
+
+impl LogEntries {
+    /// Returns the entries with the chosen fields. No choice means all fields.
+    pub fn new(page: &ListPage<LogEntry>, fields: &[String]) -> Self {
+        // The service names an entry by its index.
+        let rest = ListRest::of(page, |index| index.parse().unwrap_or_default());
+        Self { entries: page.rows.iter().map(|entry| LogEntryView::with_fields(entry, fields)).collect(), rest }
+    }
 }
 
 /// One entry of a session's log. A request may choose some of the fields.
@@ -222,6 +275,8 @@ pub struct HeapTags {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct HeapTagMatches {
     results: Vec<TaggedHeap>,
+    #[serde(flatten)]
+    rest: ListRest<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -231,12 +286,13 @@ struct TaggedHeap {
 }
 
 impl HeapTagMatches {
-    pub fn new(heaps: Vec<(Digest, Tags)>) -> Self {
+    pub fn new(page: ListPage<(Digest, Tags)>) -> Self {
+        let rest = ListRest::of(&page, Clone::clone);
         let mut results = Vec::new();
-        for (heap, tags) in heaps {
+        for (heap, tags) in page.rows {
             results.push(TaggedHeap { heap: heap.to_string(), tags });
         }
-        Self { results }
+        Self { results, rest }
     }
 }
 

@@ -53,7 +53,7 @@ impl Service {
     /// Returns the credentials with which this caller's calls to an API would be sent.
     async fn access(&self, caller: &Caller, catalog: &Catalog) -> ApiAccess {
         let Some(auth) = &catalog.auth else { return ApiAccess::Open };
-        match self.ports.upstream.missing_secrets(&caller.tenant, auth).await {
+        match self.ports.upstream.missing_secrets(&caller.tenant, &catalog.origin, auth).await {
             lacking if lacking.is_empty() => ApiAccess::Signed,
             lacking if catalog.anonymous => ApiAccess::Anonymous(lacking),
             lacking => ApiAccess::Lacking(lacking),

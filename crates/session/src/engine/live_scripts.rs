@@ -72,6 +72,12 @@ impl LiveScripts {
         lock(&self.0).get(&id).cloned()
     }
 
+    /// Returns the number of runs of all tenants.
+    pub fn total(&self) -> usize {
+        lock(&self.0).len()
+    }
+
+    /// Returns the number of runs of one tenant.
     pub fn count(&self, tenant: &TenantId) -> usize {
         lock(&self.0).values().filter(|live| live.tenant == *tenant).count()
     }

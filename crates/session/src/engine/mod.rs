@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use base::{Digest, ExecutionId, TenantId, Timestamp};
-use ports::{Presence, Scripts};
+use ports::Scripts;
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 
@@ -31,8 +31,6 @@ pub use view::{
 pub(crate) struct Js {
     /// The engine.
     pub scripts: Arc<dyn Scripts>,
-    /// Which processes are alive, which decides about takeovers.
-    pub presence: Arc<dyn Presence>,
     pub settings: JsSettings,
     /// The runs that this process drives.
     pub lives: LiveScripts,
@@ -78,14 +76,13 @@ pub(crate) struct HeapUse {
 const STALL_REASONS: usize = 10_000;
 
 impl Js {
-    pub fn new(scripts: Arc<dyn Scripts>, presence: Arc<dyn Presence>, settings: JsSettings) -> Self {
+    pub fn new(scripts: Arc<dyn Scripts>, settings: JsSettings) -> Self {
         let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
         let at_once = if settings.at_once == 0 { cores } else { settings.at_once };
         let at_work =
             if settings.at_work_mb == 0 { DEFAULT_STEP_MEMORY_MB } else { settings.at_work_mb }.saturating_mul(1 << 20);
         Self {
             scripts,
-            presence,
             settings,
             lives: LiveScripts::default(),
             scheduler: scheduler::Scheduler::new(at_once, at_work),

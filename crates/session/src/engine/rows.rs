@@ -87,7 +87,7 @@ pub(crate) struct PendingCall {
     /// The plan commit of a write that needs a review, and the text of its plan.
     #[serde(default)]
     pub review: Option<(String, String)>,
-    /// A request with an effect that may have left. It is never sent again.
+    /// A request with an effect that may have left. Only rows of older versions say so here; receipts say it now.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub begun: bool,
     /// The answer to an effect. It is stored before the code sees it.

@@ -207,6 +207,13 @@ pub struct HeapDiff {
     pub changed: Vec<ChangedGlobal>,
     pub unchanged: usize,
     pub memory_bytes: [u64; 2],
+    /// The number of further globals that differ, for which the answer has no room.
+    #[serde(default, skip_serializing_if = "is_zero_count")]
+    pub omitted: usize,
+}
+
+fn is_zero_count(count: &usize) -> bool {
+    *count == 0
 }
 
 /// A global of a heap.

@@ -39,6 +39,8 @@ pub enum JsError {
     Either(&'static str, &'static str),
     #[error("no field `{found}`; one of: {known}")]
     BadField { found: String, known: String },
+    #[error("`after` is the `next` of the page before, or is left out")]
+    BadAfter,
     #[error("no session ID available (send X-MCP-Session-Id header)")]
     NoName,
     #[error("a session's name has from 1 to {0} characters, none of them a control character")]
@@ -75,7 +77,9 @@ impl JsError {
             JsError::NoExecution(_) => "no_execution",
             JsError::Ended { .. } => "ended",
             JsError::BadTags(_) => "bad_tags",
-            JsError::BadLimit { .. } | JsError::Either(..) | JsError::BadField { .. } => "bad_arguments",
+            JsError::BadLimit { .. } | JsError::Either(..) | JsError::BadField { .. } | JsError::BadAfter => {
+                "bad_arguments"
+            }
             JsError::NoName | JsError::BadName(_) => "no_session_name",
             JsError::NoEntry { .. } => "no_entry",
             JsError::UnderWay => "under_way",
@@ -108,6 +112,7 @@ impl JsError {
                 | JsError::BadLimit { .. }
                 | JsError::Either(..)
                 | JsError::BadField { .. }
+                | JsError::BadAfter
                 | JsError::NoName
                 | JsError::BadName(_)
                 | JsError::NotAHeap(_)

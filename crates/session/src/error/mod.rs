@@ -61,16 +61,10 @@ pub enum Error {
     NoHandle(String),
     #[error("`{handle}` is not of this session; here it would be `{right}`")]
     ForeignHandle { handle: String, right: String },
-    /// The run was started earlier and has no result, because its process died or still executes it.
-    #[error(
-        "this run was started before and has no result: its process died, or another one still runs it; nothing was run \
-         again"
-    )]
-    Interrupted { receipts: Vec<Receipt> },
     /// The run ended, but its result could not be stored. The receipts are known only here.
     #[error("the run ended and its result could not be kept ({cause}); what it did:")]
     NotKept { receipts: Vec<Receipt>, cause: Box<Error> },
-    /// This process did not renew its heartbeat in time, so another one took the run over.
+    /// This process was silent for a whole lease, so another one took the run over.
     #[error("another process has taken this run over; ask it with wait({0})")]
     TakenOver(String),
     /// The task of the run ended without a result: a defect of ours.
@@ -93,6 +87,17 @@ pub enum Error {
     LostArtifact(Digest),
     #[error("too many calls change this session at once; try again")]
     Busy,
+    #[error(
+        "this connection has {most} sessions, which is the most; open a new connection, or send `initialize` again"
+    )]
+    TooManySlots { most: usize },
+    #[error(
+        "{what} {most} runs that go on without a waiting caller; ask for one with wait(…), stop one with cancel(…), or leave out \
+         `wait: false`"
+    )]
+    TooManyDetached { what: &'static str, most: usize },
+    #[error("the storage did not take a row within {seconds} s; check its disk")]
+    TooSlow { seconds: u64 },
     #[error(transparent)]
     Js(#[from] JsError),
     #[error(transparent)]
@@ -135,7 +140,6 @@ impl Error {
             Error::OtherPlan(_) => "other_plan",
             Error::NoHandle(_) => "no_handle",
             Error::ForeignHandle { .. } => "foreign_handle",
-            Error::Interrupted { .. } => "interrupted",
             Error::NotKept { cause, .. } => cause.code(),
             Error::TakenOver(_) => "taken_over",
             Error::Lost => "internal",
@@ -145,12 +149,14 @@ impl Error {
             Error::DamagedSession { .. } => "storage_damaged",
             Error::LostArtifact(_) => "lost_artifact",
             Error::Busy => "busy",
+            Error::TooManySlots { .. } => "too_many_sessions",
+            Error::TooManyDetached { .. } => "too_many_runs",
             Error::Js(error) => error.code(),
             Error::Store(ports::store::Error::Full(_)) | Error::Blobs(ports::blobs::Error::Full(_)) => "storage_full",
             Error::Store(ports::store::Error::Damaged { .. }) => "storage_damaged",
             Error::Blobs(ports::blobs::Error::Damaged(_) | ports::blobs::Error::Missing(_)) => "storage_damaged",
             Error::Blobs(ports::blobs::Error::Remote(remote)) => remote.problem.code(),
-            Error::Store(_) | Error::Blobs(_) => "storage_unavailable",
+            Error::Store(_) | Error::Blobs(_) | Error::TooSlow { .. } => "storage_unavailable",
             Error::Pin(_) | Error::Damaged(_) => "storage_damaged",
         }
     }
@@ -212,6 +218,7 @@ impl Error {
         matches!(
             self,
             Error::Lost
+                | Error::TooSlow { .. }
                 | Error::NotKept { .. }
                 | Error::Store(_)
                 | Error::Blobs(_)

@@ -63,7 +63,7 @@ impl Collector<'_> {
         self.remove(vec![(key.clone(), Expect::Version(row.version))]).await
     }
 
-    /// Deletes an ended run with its output.
+    /// Deletes an ended run with its output and its receipts.
     async fn execution(&mut self, key: &Key, row: &Row) -> Result<(), Error> {
         let Ok(run) = rows::read::<ExecutionRow>(&key.id, &row.value) else { return Ok(()) };
         let over = run.ended.is_some_and(|ended| self.is_over(ended, self.service.retention.executions));
@@ -71,8 +71,10 @@ impl Collector<'_> {
             return Ok(());
         }
         let mut batch = Batch::default().delete(key.clone(), Expect::Version(row.version));
-        for (id, version) in self.ids_under((key, Table::ExecutionOutput)).await? {
-            batch = batch.delete(Key::new(&key.tenant, Table::ExecutionOutput, id), Expect::Version(version));
+        for table in [Table::ExecutionOutput, Table::FetchReceipt] {
+            for (id, version) in self.ids_under((key, table)).await? {
+                batch = batch.delete(Key::new(&key.tenant, table, id), Expect::Version(version));
+            }
         }
         self.apply(batch).await
     }

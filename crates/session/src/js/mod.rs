@@ -14,7 +14,6 @@ mod tags;
 
 use std::sync::Arc;
 
-use base::InstanceId;
 use ports::{Presence, Scripts};
 
 pub use lineage::{ForkRequest, ForkedSession, Lineage, LineageNode, NamedSession};
@@ -27,13 +26,9 @@ impl Service {
     /// Adds a JavaScript engine.
     #[must_use]
     pub fn with_js(mut self, scripts: Arc<dyn Scripts>, presence: Arc<dyn Presence>, settings: JsSettings) -> Self {
-        self.js = Some(Js::new(scripts, presence, settings));
+        self = self.with_presence(presence);
+        self.js = Some(Js::new(scripts, settings));
         self
-    }
-
-    /// Returns the id of this process, if it has a JavaScript engine.
-    pub(crate) fn instance(&self) -> Option<InstanceId> {
-        self.js.as_ref().map(|js| js.presence.this_process())
     }
 
     /// Returns the engine, or an error if the server has none.

@@ -107,7 +107,7 @@ impl Service {
         request: &OutputRequest,
     ) -> Result<OutputPage, Error> {
         let from = request.byte_offset.unwrap_or(0).min(index.bytes);
-        let limit = request.byte_limit.unwrap_or(PAGE_BYTES).max(1);
+        let limit = request.byte_limit.unwrap_or(PAGE_BYTES).clamp(1, self.limits.list_bytes as u64);
         let to = from.saturating_add(limit).min(index.bytes);
         let window = self.window(caller, id, index, index.piece_at(from), to).await?;
         let start = char_boundary_at_or_below(&window.text, (from - window.byte) as usize);

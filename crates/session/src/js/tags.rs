@@ -12,6 +12,7 @@ use crate::engine::rows::{HeapRow, tags_key};
 use crate::engine::view::Tags;
 use crate::error::Error;
 use crate::error::JsError;
+use crate::list_page::{ListPage, ListRequest, PageBuilder};
 use crate::rows;
 use crate::service::Service;
 
@@ -23,8 +24,8 @@ const KEY_BYTES: usize = 256;
 const VALUE_BYTES: usize = 4 * 1024;
 /// The number of rows that are read at a time.
 const PAGE: usize = 500;
-/// The most heaps in one answer.
-const MAX_RESULTS: usize = 10_000;
+/// The bytes of a row of an answer beside its tags: the heap's key and the names of the fields.
+const ROW_BYTES: usize = 90;
 
 impl Service {
     /// Pins or unpins a heap.
@@ -100,8 +101,14 @@ impl Service {
     }
 
     /// Returns the heaps that have all of these tags, in the order of their keys.
-    pub async fn heaps_by_tags(&self, caller: &Caller, filter: &Tags) -> Result<Vec<(Digest, Tags)>, Error> {
-        let mut found = Vec::new();
+    pub async fn heaps_by_tags(
+        &self,
+        caller: &Caller,
+        filter: &Tags,
+        request: &ListRequest,
+    ) -> Result<ListPage<(Digest, Tags)>, Error> {
+        let mut found = PageBuilder::new(&self.limits, request);
+        let mut total = 0;
         let mut after = None;
         loop {
             let range = Range {
@@ -115,13 +122,16 @@ impl Service {
             for (id, row) in &page {
                 let tags: Tags = rows::read(id, &row.value)?;
                 let has_all = filter.iter().all(|(key, value)| tags.get(key) == Some(value));
-                if has_all && let Ok(heap) = Digest::parse(id) {
-                    found.push((heap, tags));
+                let Some(heap) = Digest::parse(id).ok().filter(|_| has_all) else { continue };
+                // Rows before the page and after it are only counted.
+                total += 1;
+                if request.after.as_ref().is_none_or(|after| id > after) {
+                    found.push(id, ROW_BYTES + row.value.len(), (heap, tags));
                 }
             }
             match page.last() {
-                Some((last, _)) if page.len() == PAGE && found.len() < MAX_RESULTS => after = Some(last.clone()),
-                _ => return Ok(found),
+                Some((last, _)) if page.len() == PAGE => after = Some(last.clone()),
+                _ => return Ok(found.finish(total)),
             }
         }
     }

@@ -69,16 +69,16 @@ impl Service {
                 if intent.as_ref().is_some_and(|intent| *intent != row.intent) {
                     return Err(Error::OtherIntent);
                 }
-                self.open_existing(&opening_caller(caller, reference), row, OpenRequest::new("", seeds)).await?
+                self.open_existing(&self.opening_caller(caller, reference), row, OpenRequest::new("", seeds)).await?
             }
             (None, Some(intent)) => {
-                self.open(&opening_caller(caller, intent), &OpenRequest::new(intent, seeds)).await?
+                self.open(&self.opening_caller(caller, intent), &OpenRequest::new(intent, seeds)).await?
             }
             (None, None) => {
                 let mut seed_names: Vec<String> =
                     seeds.iter().map(|seed| format!("{}:{}", seed.api, seed.entity)).collect();
                 seed_names.sort();
-                self.open_unnamed(&opening_caller(caller, &seed_names.join(" ")), seeds).await?
+                self.open_unnamed(&self.opening_caller(caller, &seed_names.join(" ")), seeds).await?
             }
         };
         let reused = opened.reused && matches!(opened.taught, TaughtTable::Unchanged { .. });
@@ -163,10 +163,15 @@ impl Service {
         let row = self.logical(&address.caller, address.session).await?.ok_or_else(missing)?.row;
         self.open_existing(&address.caller, row, request).await
     }
-}
 
-/// Returns the caller on a connection of its own, so that an open by an address takes no slot on the caller's
-/// connection. The same session always gets the same connection.
-fn opening_caller(caller: &Caller, session_name: &str) -> Caller {
-    Caller { connection: Connection::Transport(format!("execute {session_name}")), ..caller.clone() }
+    /// Returns the caller on a connection of its own, so that an open by an address takes no slot on the caller's
+    /// connection. The same session always gets the same connection.
+    fn opening_caller(&self, caller: &Caller, session_name: &str) -> Caller {
+        let connection = match self.owner(caller) {
+            // The same name is another session for another principal.
+            Some(owner) => format!("execute {owner} {session_name}"),
+            None => format!("execute {session_name}"),
+        };
+        Caller { connection: Connection::Transport(connection), ..caller.clone() }
+    }
 }

@@ -17,7 +17,7 @@ use teach::{Catalogs, Seed, SeedError, TaughtRelation, TeachRequest};
 
 use crate::commit::TRIES;
 use crate::error::Error;
-use crate::reuse_key::{SessionReuseKey, intent_id};
+use crate::reuse_key::SessionReuseKey;
 use crate::rows::{ExecuteBinding, Revision};
 use crate::service::Service;
 
@@ -124,7 +124,7 @@ impl Service {
         if request.intent.trim().is_empty() {
             return Err(Error::NoIntent);
         }
-        self.open_as(caller, request, intent_id(&request.intent)).await
+        self.open_as(caller, request, self.intent_row_id(caller, &request.intent)).await
     }
 
     /// Opens a session without an intent. The same seeds on the same catalogs find the same session.

@@ -45,8 +45,9 @@ impl Service {
         let id = intent.map_or_else(|| self.new_logical_id(), |row| row.logical_session);
         let logical = stored.unwrap_or_else(|| {
             let row = LogicalRow::new(&call.request.intent, self.ports.clock.now());
-            let name = row.is_unnamed().then(|| call.intent_row_id.clone());
-            Versioned { row: LogicalRow { name, ..row }, version: 0 }
+            // Stored only if it does not follow from the intent.
+            let name = Some(call.intent_row_id.clone()).filter(|name| *name != row.intent_row_id());
+            Versioned { row: LogicalRow { name, owner: self.owner(caller), ..row }, version: 0 }
         });
         let binding = logical.row.execute.clone();
         let mut snapshot = SessionSnapshot {

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use base::{Digest, Slot};
+use base::Digest;
 use ports::store::{Key, Table};
 use serde_json::json;
 
@@ -56,9 +56,9 @@ impl Service {
             return Ok(None);
         }
         // Only the full open assigns slots.
-        let Some(slot) = connection.row.slots.iter().position(|id| *id == known.session) else { return Ok(None) };
+        let Some(slot) = self.slot_of(caller, &connection.row, known.session).await? else { return Ok(None) };
         Ok(Some(OpenedSession {
-            slot: Slot(slot as u32),
+            slot,
             session: known.session,
             execute: known.execute,
             reused: true,

@@ -9,10 +9,12 @@ use base::{Digest, RunId};
 use lang::plan::Verdict;
 use ports::store::{Batch, Expect, Key, Table};
 
+use super::lease::NewLease;
 use super::page::PageRow;
 use crate::commit::TRIES;
 use crate::error::{Error, JsError};
 use crate::load::{Session, Versioned};
+use crate::open_run::{AfterCrash, ClaimPlace, HeldLease};
 use crate::program::PlannedProgram;
 use crate::rows::{self, Claim, ClaimRow};
 use crate::run_result::RunRequest;
@@ -27,8 +29,8 @@ pub(super) enum Gate {
     Go(Box<Ticket>),
     /// The claim's run has ended, with this number.
     AlreadyRan(u64),
-    /// The claim's run has no result yet. The number is that of its operation, if it is detached.
-    Started(RunId, Option<u64>),
+    /// The claim's run has no result yet.
+    Started(RunId, Box<ClaimRow>, Key),
 }
 
 /// The permission to run one plan.
@@ -38,8 +40,8 @@ pub(super) struct Ticket {
     pub program: String,
     /// The lists that the plan reads on from, by page handle.
     pub pages: BTreeMap<String, PageRow>,
-    /// The claim that is marked as done when the run ends.
-    pub claim: Option<(Key, ClaimRow)>,
+    /// The lease of the run, which names the claim that is marked as done when the run ends.
+    pub lease: HeldLease,
 }
 
 impl Service {
@@ -61,8 +63,10 @@ impl Service {
             }
         }
         let pages = self.pages_of(caller, session, &planned.plan).await?;
-        let (run, program) = (self.new_run_id(), program.to_owned());
-        Ok(Gate::Go(Box::new(Ticket { planned, run, program, pages, claim: None })))
+        let run = self.new_run_id();
+        let (plan, planned_at) = (planned.plan.digest, planned.now);
+        let lease = self.new_lease(caller, session, NewLease { run, program, plan, planned: planned_at });
+        Ok(Gate::Go(Box::new(Ticket { planned, run, program: program.to_owned(), pages, lease })))
     }
 
     /// Refuses a plan with effects in a fork that was not promoted.
@@ -101,7 +105,7 @@ impl Service {
             }
             match row.state {
                 Claim::Done(number) => return Ok(Gate::AlreadyRan(number)),
-                Claim::Claimed(run) => return Ok(Gate::Started(run, row.operation)),
+                Claim::Claimed(run) => return Ok(Gate::Started(run, Box::new(row), key)),
                 Claim::Unused if self.now().0 > row.planned.0.saturating_add(GOOD_FOR_MS) => {
                     return Err(Error::CommitExpired(base::printable(commit, 40)));
                 }
@@ -110,10 +114,11 @@ impl Service {
             // Everything that can fail comes before the claim, since a claim allows only one run.
             let pages = self.pages_of(caller, session, &planned.plan).await?;
             let run = self.new_run_id();
-            let claimed = ClaimRow { state: Claim::Claimed(run), owner: self.instance(), ..row };
-            if self.claim(&key, &claimed, Expect::Version(found.version)).await? {
-                let program = claimed.program.clone();
-                return Ok(Gate::Go(Box::new(Ticket { planned, run, program, pages, claim: Some((key, claimed)) })));
+            let claimed = ClaimRow { state: Claim::Claimed(run), ..row };
+            let new = NewLease { run, program: &claimed.program, plan: claimed.plan, planned: claimed.planned };
+            let mut lease = self.new_lease(caller, session, new);
+            if self.claim(&key, &claimed, Expect::Version(found.version), &mut lease).await? {
+                return Ok(Gate::Go(Box::new(Ticket { planned, run, program: claimed.program, pages, lease })));
             }
         }
         Err(Error::Busy)
@@ -133,11 +138,18 @@ impl Service {
         let key = request_key(caller, session, id);
         let pages = self.pages_of(caller, session, &planned.plan).await?;
         let run = self.new_run_id();
-        let (plan, now, program) = (planned.plan.digest, planned.now, program.to_owned());
-        let (state, owner) = (Claim::Claimed(run), self.instance());
-        let claimed = ClaimRow { plan, program: program.clone(), planned: now, state, operation: None, owner };
-        if self.claim(&key, &claimed, Expect::Absent).await? {
-            return Ok(Gate::Go(Box::new(Ticket { planned, run, program, pages, claim: Some((key, claimed)) })));
+        let claimed = ClaimRow {
+            plan: planned.plan.digest,
+            program: program.to_owned(),
+            planned: planned.now,
+            state: Claim::Claimed(run),
+            operation: None,
+            owner: None,
+        };
+        let new = NewLease { run, program, plan: claimed.plan, planned: claimed.planned };
+        let mut lease = self.new_lease(caller, session, new);
+        if self.claim(&key, &claimed, Expect::Absent, &mut lease).await? {
+            return Ok(Gate::Go(Box::new(Ticket { planned, run, program: claimed.program, pages, lease })));
         }
         let found: Versioned<ClaimRow> = self.fetch(&key).await?.ok_or(Error::Busy)?;
         if found.row.program != program {
@@ -145,23 +157,37 @@ impl Service {
         }
         Ok(match found.row.state {
             Claim::Done(number) => Gate::AlreadyRan(number),
-            Claim::Claimed(run) => Gate::Started(run, found.row.operation),
+            Claim::Claimed(run) => Gate::Started(run, Box::new(found.row), key),
             Claim::Unused => return Err(Error::Busy),
         })
     }
 }
 
 impl Service {
-    /// Writes a claim and returns whether this run got it. After a lost answer the row is read: only this run can
-    /// have written its own id.
-    async fn claim(&self, key: &Key, claimed: &ClaimRow, expect: Expect) -> Result<bool, Error> {
-        let batch = Batch::default().put(key.clone(), rows::write(claimed), expect);
-        let error = match self.try_commit(batch).await {
-            Ok(made) => return Ok(made.is_some()),
-            Err(error) => error,
+    /// Writes a claim together with the lease of its run, and returns whether this run got it. After a lost answer the row is
+    /// read: only this run can have written its own id.
+    async fn claim(&self, key: &Key, claimed: &ClaimRow, expect: Expect, lease: &mut HeldLease) -> Result<bool, Error> {
+        lease.row.after_crash = AfterCrash::Continue;
+        lease.row.claim = Some(ClaimPlace::of(key));
+        let batch = Batch::default().put(key.clone(), rows::write(claimed), expect).put(
+            lease.key.clone(),
+            rows::write(&lease.row),
+            Expect::Absent,
+        );
+        let committed = match self.try_commit(batch).await {
+            Ok(committed) => committed.is_some(),
+            Err(error) => {
+                let found: Option<Versioned<ClaimRow>> = self.fetch(key).await.ok().flatten();
+                if found.is_none_or(|found| found.row.state != claimed.state) {
+                    return Err(error);
+                }
+                true
+            }
         };
-        let found: Option<Versioned<ClaimRow>> = self.fetch(key).await.ok().flatten();
-        if found.is_some_and(|found| found.row.state == claimed.state) { Ok(true) } else { Err(error) }
+        if committed {
+            lease.version = 1;
+        }
+        Ok(committed)
     }
 
     /// Returns the turn of a claim, so that no other caller in this process sees it between the claim and the start

@@ -3,13 +3,14 @@
 //! stops waiting, unless the caller cancels it; then it stops before its next effect.
 
 mod gate;
+mod lease;
 mod operation;
 mod page;
 mod receipts;
+mod recovery;
 mod replay;
 mod start;
 mod store_result;
-mod takeover;
 mod task;
 mod watch;
 
@@ -19,16 +20,20 @@ use std::time::Duration;
 use access::Caller;
 use base::RunId;
 use lang::plan::{Plan, StepKind};
-use ports::receipts::Receipt;
+use ports::store::Key;
 
+use crate::commit::TRIES;
 use crate::error::Error;
 use crate::live_runs::LiveRun;
-use crate::load::Session;
+use crate::load::{Session, Versioned};
+use crate::open_run::{OpenRunRow, open_run_key};
+use crate::rows::{Claim, ClaimRow};
 use crate::run_result::{RunAnswer, RunRequest};
 use crate::service::Service;
 use gate::Gate;
-pub(crate) use gate::request_key;
 pub(crate) use operation::{OperationRow, OperationState};
+pub(crate) use recovery::Recovered;
+use start::WorkKind;
 pub use task::TaskState;
 
 /// The pause before a handle is tried again. Without a handle no caller could ask for the run, so this is repeated as
@@ -49,12 +54,14 @@ impl Service {
         session: Session,
         request: &RunRequest,
     ) -> Result<RunAnswer, Error> {
+        let place = self.reserve_detached(caller, request)?;
         let turn = self.claim_turn(&session, request).await;
         let ticket = match self.gate(caller, &session, request).await? {
             Gate::AlreadyRan(number) => return self.replay(caller, &session, number).await.map(RunAnswer::Finished),
-            Gate::Started(run, operation) => {
+            Gate::Started(run, claim, key) => {
                 drop(turn);
-                return self.answer_for_started(caller, &session, (run, operation)).await;
+                let started = StartedRun { run, claim: *claim, key };
+                return self.answer_for_started(caller, session, started, request.wait).await;
             }
             Gate::Go(ticket) => *ticket,
         };
@@ -63,9 +70,14 @@ impl Service {
             return self.ask_operation(caller, &session, &handle, cancel).await;
         }
         let session = Arc::new(session);
-        let live = self.start(caller, &session, start::RunWork { ticket, resumed: None, again: false });
+        let live = self.start(caller, &session, start::RunWork { ticket, kind: WorkKind::First });
         drop(turn);
-        self.follow(caller, &session, &live, request.wait).await
+        let answer = self.follow(caller, &session, &live, request.wait).await;
+        // Last, because another task now would let the run begin before it has its handle.
+        if let Some(place) = place {
+            place.hold_until_end(&live);
+        }
+        answer
     }
 
     /// Waits for a run, and detaches it with a handle if it takes too long.
@@ -89,6 +101,9 @@ impl Service {
             match self.detach(caller, session, live).await {
                 Ok(answer) => {
                     guard.disarm();
+                    if wait != Some(false) {
+                        self.enter_detached(caller).hold_until_end(live);
+                    }
                     return Ok(answer);
                 }
                 Err(error) => tracing::warn!(%error, "a run could not get a handle; this is retried"),
@@ -97,31 +112,56 @@ impl Service {
         }
     }
 
-    /// Returns the answer for a plan commit or request id whose run was started by an earlier call.
-    pub(crate) async fn answer_for_started(
+    /// Returns the answer for a plan commit or request id whose run was started by an earlier call. A run whose process died is
+    /// continued here; a run of another process gets a handle.
+    async fn answer_for_started(
         self: &Arc<Self>,
         caller: &Caller,
-        session: &Session,
-        (run, operation): (RunId, Option<u64>),
+        session: Session,
+        StartedRun { run, claim, key: claim_key }: StartedRun,
+        wait: Option<bool>,
     ) -> Result<RunAnswer, Error> {
-        if let Some(live) = self.live_runs.get(run) {
-            return match self.detach(caller, session, &live).await? {
-                RunAnswer::Finished(ran) => self.replay(caller, session, ran.number).await.map(RunAnswer::Finished),
-                running => Ok(running),
+        for _ in 0..TRIES {
+            if let Some(live) = self.live_runs.get(run) {
+                return match self.detach(caller, &session, &live).await? {
+                    RunAnswer::Finished(ran) => {
+                        self.replay(caller, &session, ran.number).await.map(RunAnswer::Finished)
+                    }
+                    running => Ok(running),
+                };
+            }
+            // The run may have ended since it was looked up among the live runs.
+            if let Some(number) = self.run_number(caller, &session, run).await? {
+                return self.replay(caller, &session, number).await.map(RunAnswer::Finished);
+            }
+            let key = open_run_key(&caller.tenant, session.id, run);
+            let Some(found): Option<Versioned<OpenRunRow>> = self.fetch(&key).await? else {
+                // The run has just ended, or an older version of this server started it.
+                let now: Option<Versioned<ClaimRow>> = self.fetch(&claim_key).await?;
+                if now.is_some_and(|now| now.row.state == Claim::Claimed(run)) {
+                    self.adopt_run(caller, &session, recovery::OlderRun::of_claim(run, &claim, &claim_key)).await?;
+                }
+                continue;
             };
+            match self.recover_run(&caller.tenant, session.id, run, found).await? {
+                Recovered::Live(live) => return self.follow(caller, &session, &live, wait).await,
+                Recovered::Held(found) => {
+                    if let Some(running) = self.detach_remote(caller, &session, (run, found)).await? {
+                        return Ok(RunAnswer::Running(running));
+                    }
+                }
+                Recovered::Changed => {}
+            }
         }
-        // The run may have ended since it was looked up among the live runs.
-        if let Some(number) = self.run_number(caller, session, run).await? {
-            return self.replay(caller, session, number).await.map(RunAnswer::Finished);
-        }
-        if let Some(number) = operation
-            && let Some(running) = self.peek_operation(caller, session, number).await?
-        {
-            return Ok(RunAnswer::Running(running));
-        }
-        let receipts: Vec<Receipt> = self.receipts_of(caller, session.id, run).await?;
-        Err(Error::Interrupted { receipts })
+        Err(Error::Busy)
     }
+}
+
+/// A run that an earlier call started, with its claim.
+struct StartedRun {
+    run: RunId,
+    claim: ClaimRow,
+    key: Key,
 }
 
 /// Returns the handle in a program that consists only of `wait(…)` or `cancel(…)`. Such a program is answered like

@@ -1,6 +1,6 @@
 //! Operations: runs that outlive the call that started them.
-//! Invariant: an operation has one owner, which renews its heartbeat every few seconds. A takeover from a dead owner
-//! runs the same plan under the same run id, so that effects with a receipt are not repeated.
+//! Invariant: an operation names a run, whose lease says who executes it (`lease.rs`). Its row shows the progress to other
+//! processes, and where the result is once the run has ended.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -14,23 +14,21 @@ use lang::plan::Plan;
 use ports::store::{Batch, Expect, Key, Table};
 use serde::{Deserialize, Serialize};
 
-use super::gate::Ticket;
+use super::lease::UnderLease;
 use super::page::{HandleName, check_slot};
-use super::start::{ResumedOperation, RunWork};
+use super::recovery::{OlderRun, Recovered};
 use super::task::TaskId;
 use crate::commit::{TRIES, unchanged};
 use crate::error::Error;
 use crate::live_runs::LiveRun;
 use crate::load::{Session, Versioned};
-use crate::program::PlannedProgram;
-use crate::rows::{self, ClaimRow, LogicalRow};
+use crate::open_run::{AfterCrash, ClaimPlace, OpenRunRow, open_run_key};
+use crate::rows::{self, LogicalRow};
 use crate::run_result::{DetachedRun, RunAnswer, RunProgress, RunResult};
 use crate::service::Service;
 
-/// How often an owner renews its heartbeat.
-const BEAT: Duration = Duration::from_secs(5);
-/// How old a heartbeat may be before its owner counts as dead. Four heartbeats may be lost to a slow store.
-const DEAD_AFTER_MS: i64 = DetachedRun::DEAD_AFTER as i64 * 1000;
+/// How often the lease of an active run is read and the progress of an operation is stored.
+const LOOK: Duration = Duration::from_secs(5);
 /// How long `wait(…)` waits before it answers that the run still continues.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -45,11 +43,9 @@ pub(crate) struct OperationRow {
     pub cancel: bool,
     #[serde(rename = "told")]
     pub progress: RunProgress,
-    /// How often the run was taken over. The process that wrote the current number owns it.
-    #[serde(default)]
-    pub owner: u32,
-    #[serde(default)]
-    pub claim: Option<ClaimRecord>,
+    /// The claim of the run. Only rows of older versions have it here; the lease names it now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claim: Option<ClaimPlace>,
     /// When the run got its handle.
     #[serde(default)]
     pub started: Option<Timestamp>,
@@ -65,26 +61,11 @@ pub(super) struct OperationRequest {
     pub patience: Duration,
 }
 
-/// The claim of the run, which its new owner needs after a takeover.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct ClaimRecord {
-    table: Table,
-    id: String,
-    row: ClaimRow,
-}
-
-impl OperationRow {
-    /// Whether this process still owns the run.
-    pub fn is_of(&self, live: &LiveRun) -> bool {
-        self.run == live.run && self.owner == live.owner && matches!(self.state, OperationState::Running { .. })
-    }
-}
-
 /// Whether an operation is active or has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum OperationState {
-    /// The run is active; its owner last wrote at `beat`.
+    /// The run is active; its owner last wrote its progress at `beat`.
     Running { beat: Timestamp },
     /// The run has ended; its result has this number.
     Ended { number: u64 },
@@ -117,23 +98,30 @@ impl Service {
                 state: OperationState::Running { beat: self.now() },
                 cancel: false,
                 progress: *live.progress.borrow(),
-                owner: live.owner,
-                claim: live.claim.clone().map(|(key, row)| ClaimRecord { table: key.table, id: key.id, row }),
+                claim: None,
                 started: Some(self.now()),
             };
             let at = Key::new(&caller.tenant, Table::LogicalSession, session.id.to_string());
-            let mut batch = Batch::default().put(at, rows::write(&next), unchanged(logical.version)).put(
-                operation_key(caller, session, number),
-                rows::write(&row),
-                Expect::Absent,
-            );
-            if let Some((key, claimed)) = &live.claim {
-                let claimed = ClaimRow { operation: Some(number), ..claimed.clone() };
-                batch = batch.put(key.clone(), rows::write(&claimed), Expect::Any);
+            let mut lease = live.lease.lock().await;
+            if live.is_lost() {
+                return Err(Error::TakenOver(live.run.to_string()));
             }
+            let lease_row =
+                OpenRunRow { after_crash: AfterCrash::Continue, operation: Some(number), ..lease.row.clone() };
+            let batch = Batch::default()
+                .put(at, rows::write(&next), unchanged(logical.version))
+                .put(operation_key(caller, session, number), rows::write(&row), Expect::Absent)
+                .put(lease.key.clone(), rows::write(&lease_row), unchanged(lease.version));
             if self.try_commit(batch).await?.is_some() {
-                live.set_operation(number);
+                (lease.row, lease.version) = (lease_row, lease.version + 1);
+                live.set_operation(Some(number));
+                tracing::info!(run = %live.run, operation = number, "a run continues without its caller");
                 return Ok(RunAnswer::Running(detached_here(session, number, live)));
+            }
+            let is_stored = lease.version > 0;
+            drop(lease);
+            if is_stored {
+                self.refresh_lease(live).await?;
             }
         }
         Err(Error::Busy)
@@ -159,7 +147,7 @@ impl Service {
         Err(if was_there { self.expired_error(handle) } else { unknown() })
     }
 
-    /// Answers for an operation by its number, taking it over if its owner is dead. `None` if the session has no such
+    /// Answers for an operation by its number, continuing its run if the owner is dead. `None` if the session has no such
     /// operation.
     pub(super) async fn ask_operation_number(
         self: &Arc<Self>,
@@ -168,28 +156,41 @@ impl Service {
         OperationRequest { number, cancel, patience }: OperationRequest,
     ) -> Result<Option<RunAnswer>, Error> {
         let key = operation_key(caller, session, number);
+        let mut tries = 0;
         let live = loop {
             let Some(mut found): Option<Versioned<OperationRow>> = self.fetch(&key).await? else { return Ok(None) };
             if cancel && !found.row.cancel && matches!(found.row.state, OperationState::Running { .. }) {
-                found = self.request_stop(&key, found).await?;
+                found = self.request_cancel(caller, session, &key, found).await?;
             }
-            let beat = match found.row.state {
-                OperationState::Ended { number } => {
-                    let ran = self.replay(caller, session, number).await?;
-                    return Ok(Some(RunAnswer::Finished(without_replay_mark(ran))));
+            if let OperationState::Ended { number } = found.row.state {
+                let ran = self.replay(caller, session, number).await?;
+                return Ok(Some(RunAnswer::Finished(without_replay_mark(ran))));
+            }
+            let run = found.row.run;
+            if let Some(live) = self.live_runs.get(run) {
+                break live;
+            }
+            let lease: Option<Versioned<OpenRunRow>> =
+                self.fetch(&open_run_key(&caller.tenant, session.id, run)).await?;
+            let recovered = match lease {
+                Some(lease) => self.recover_run(&caller.tenant, session.id, run, lease).await?,
+                // The run ended after its operation was read, or an older version of this server started it.
+                None => {
+                    let now: Option<Versioned<OperationRow>> = self.fetch(&key).await?;
+                    if let Some(now) = now.filter(|now| matches!(now.row.state, OperationState::Running { .. })) {
+                        self.adopt_run(caller, session, OlderRun::of_operation(number, &now.row)).await?;
+                    }
+                    Recovered::Changed
                 }
-                OperationState::Running { beat } => beat,
             };
-            if let Some(live) = self.live_runs.get(found.row.run) {
-                break live;
-            }
-            if self.now().0.saturating_sub(beat.0) < DEAD_AFTER_MS {
-                // Another process drives the run.
-                return Ok(Some(RunAnswer::Running(detached_elsewhere(session, number, &found.row, self.now()))));
-            }
-            // After a lost race the loop reads the row again, which then shows a living owner.
-            if let Some(live) = self.take_over_operation(caller, session, (number, &key, found)).await? {
-                break live;
+            match recovered {
+                Recovered::Live(live) => break live,
+                Recovered::Held(_) => {
+                    let running = detached_elsewhere(session, number, &found.row, self.now());
+                    return Ok(Some(RunAnswer::Running(running)));
+                }
+                Recovered::Changed if tries == TRIES => return Err(Error::Busy),
+                Recovered::Changed => tries += 1,
             }
         };
         if cancel {
@@ -213,16 +214,65 @@ impl Service {
         Ok(running.map(|found| detached_elsewhere(session, number, &found.row, self.now())))
     }
 
-    /// Asks the owner, perhaps another process, to cancel the run.
-    async fn request_stop(
+    /// Gives a run of another process a handle. `None` if the run has changed since its lease was read.
+    pub(super) async fn detach_remote(
         &self,
+        caller: &Caller,
+        session: &Session,
+        (run, lease): (RunId, Versioned<OpenRunRow>),
+    ) -> Result<Option<DetachedRun>, Error> {
+        if let Some(number) = lease.row.operation {
+            return self.peek_operation(caller, session, number).await;
+        }
+        let Ok(planned) = self.plan_in(session, &lease.row.program, lease.row.planned) else { return Ok(None) };
+        let logical =
+            self.logical(caller, session.id).await?.ok_or_else(|| Error::NoSession(session.id.to_string()))?;
+        let number = logical.row.operations + 1;
+        let row = OperationRow {
+            run,
+            plan: planned.plan,
+            program: lease.row.program.clone(),
+            state: OperationState::Running { beat: self.now() },
+            cancel: lease.row.cancelled,
+            progress: RunProgress::default(),
+            claim: None,
+            started: Some(self.now()),
+        };
+        let next = LogicalRow { operations: number, ..logical.row };
+        let lease_row = OpenRunRow { after_crash: AfterCrash::Continue, operation: Some(number), ..lease.row };
+        let at = Key::new(&caller.tenant, Table::LogicalSession, session.id.to_string());
+        let batch = Batch::default()
+            .put(at, rows::write(&next), unchanged(logical.version))
+            .put(operation_key(caller, session, number), rows::write(&row), Expect::Absent)
+            .put(
+                open_run_key(&caller.tenant, session.id, run),
+                rows::write(&lease_row),
+                Expect::Version(lease.version),
+            );
+        let committed = self.try_commit(batch).await?;
+        Ok(committed.map(|()| detached_elsewhere(session, number, &row, self.now())))
+    }
+
+    /// Cancels the run for its owner, perhaps another process. The lease carries the cancellation, so that no further effect of
+    /// the run can leave.
+    async fn request_cancel(
+        &self,
+        caller: &Caller,
+        session: &Session,
         key: &Key,
         mut found: Versioned<OperationRow>,
     ) -> Result<Versioned<OperationRow>, Error> {
+        let lease_key = open_run_key(&caller.tenant, session.id, found.row.run);
         for _ in 0..TRIES {
             found.row.cancel = true;
-            let batch = Batch::default().put(key.clone(), rows::write(&found.row), Expect::Version(found.version));
+            let mut batch = Batch::default().put(key.clone(), rows::write(&found.row), Expect::Version(found.version));
+            let lease: Option<Versioned<OpenRunRow>> = self.fetch(&lease_key).await?;
+            if let Some(lease) = lease {
+                let row = OpenRunRow { cancelled: true, ..lease.row };
+                batch = batch.put(lease_key.clone(), rows::write(&row), Expect::Version(lease.version));
+            }
             if self.try_commit(batch).await?.is_some() {
+                tracing::info!(run = %found.row.run, "a run was cancelled");
                 found.version += 1;
                 return Ok(found);
             }
@@ -234,47 +284,41 @@ impl Service {
         Err(Error::Busy)
     }
 
-    /// Takes over a run from a dead owner: the same plan under the same run id. Of several processes that try, one
-    /// succeeds.
-    async fn take_over_operation(
-        self: &Arc<Self>,
-        caller: &Caller,
-        session: &Session,
-        (number, key, found): (u64, &Key, Versioned<OperationRow>),
-    ) -> Result<Option<LiveRun>, Error> {
-        // Everything that can fail comes before the claim, since this process must run what it owns.
-        let pages = self.pages_of(caller, session, &found.row.plan).await?;
-        let session = Arc::new(self.session_in(caller, session.id, session.slot).await?);
-        let (state, owner) = (OperationState::Running { beat: self.now() }, found.row.owner + 1);
-        let row = OperationRow { state, owner, ..found.row };
-        let batch = Batch::default().put(key.clone(), rows::write(&row), Expect::Version(found.version));
-        if self.try_commit(batch).await?.is_none() {
-            return Ok(None);
-        }
-        tracing::info!(run = %row.run, "took over an operation whose process died");
-        let resumed = ResumedOperation { number, owner, cancel: row.cancel };
-        let planned = PlannedProgram::resumed(session.slot, row.plan);
-        let claim = row.claim.map(|at| (Key::new(&caller.tenant, at.table, at.id), at.row));
-        let ticket = Ticket { planned, run: row.run, program: row.program, pages, claim };
-        Ok(Some(self.start(caller, &session, RunWork { ticket, resumed: Some(resumed), again: true })))
-    }
-
-    /// Renews the heartbeat with the current progress every few seconds, and learns whether the run was cancelled.
-    pub(super) async fn heartbeat(&self, caller: &Caller, session: &Session, live: &LiveRun) -> Infallible {
+    /// Watches the lease of a run while it executes: learns of a cancellation or a takeover by another process, stores a
+    /// cancellation by this one, and shows the progress of an operation.
+    pub(super) async fn watch_lease(&self, caller: &Caller, session: &Session, live: &LiveRun) -> Infallible {
+        let mut is_cancel_stored = false;
         loop {
-            tokio::time::sleep(BEAT).await;
+            tokio::select! {
+                () = tokio::time::sleep(LOOK) => {}
+                () = live.cancel.cancelled(), if !is_cancel_stored => {}
+            }
+            if live.cancel.is_cancelled() && !is_cancel_stored {
+                match self.store_cancel(live).await {
+                    Ok(()) => is_cancel_stored = true,
+                    Err(error) => {
+                        tracing::warn!(run = %live.run, %error, "a cancellation could not be stored and is retried");
+                        tokio::time::sleep(LOOK).await;
+                    }
+                }
+                continue;
+            }
+            if live.lease.lock().await.version == 0 {
+                continue;
+            }
+            // A failure of the store is met again by the next look, and by the next effect.
+            if !matches!(self.refresh_lease(live).await, Ok(UnderLease::Written)) {
+                continue;
+            }
             let Some(number) = live.operation() else { continue };
             let key = operation_key(caller, session, number);
             let found: Result<Option<Versioned<OperationRow>>, Error> = self.fetch(&key).await;
             let Ok(Some(found)) = found else { continue };
-            if found.row.cancel || !found.row.is_of(live) {
-                live.cancel.cancel();
-            }
-            if found.row.is_of(live) {
+            if matches!(found.row.state, OperationState::Running { .. }) {
                 let (state, progress) = (OperationState::Running { beat: self.now() }, *live.progress.borrow());
                 let row = OperationRow { state, progress, ..found.row };
                 let batch = Batch::default().put(key, rows::write(&row), Expect::Version(found.version));
-                // The next heartbeat makes up for a lost race or a failure of the store.
+                // The next look makes up for a lost race or a failure of the store.
                 let _ = self.try_commit(batch).await;
             }
         }

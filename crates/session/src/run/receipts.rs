@@ -1,18 +1,23 @@
 //! Receipts in the store: one row for each effect, under its session and run.
-//! Invariant: a receipt's row is committed before `open` returns; a closed receipt is never opened again.
+//! Invariant: a receipt is opened only under the lease of its run (`lease.rs`), and before its request leaves. A closed receipt
+//! is never opened again.
+
+use std::collections::HashSet;
+use std::sync::Mutex;
 
 use access::Caller;
 use async_trait::async_trait;
 use base::{LogicalSessionId, RunId};
-use ports::receipts::{EffectIntent, Error, Receipt, Receipts, State};
-use ports::store::{Batch, Expect, Key, Range, Table};
+use ports::receipts::{EffectId, EffectIntent, Error, Opened, Receipt, Receipts, State};
+use ports::store::{Batch, Expect, Key, Range, Table, Write};
 
-use super::operation::{OperationRow, operation_key};
+use super::lease::UnderLease;
 use crate::commit::{TRIES, unchanged};
 use crate::live_runs::LiveRun;
 use crate::load::{Session, Versioned};
 use crate::rows;
 use crate::service::Service;
+use crate::sync::lock;
 
 /// The receipts of one run.
 pub(super) struct StoredReceipts<'a> {
@@ -20,48 +25,48 @@ pub(super) struct StoredReceipts<'a> {
     pub caller: &'a Caller,
     pub session: &'a Session,
     pub live: &'a LiveRun,
+    /// An earlier process executed a part of the run and may have left receipts.
+    pub is_continued: bool,
+    /// The effects whose receipts this process has opened.
+    pub opened: Mutex<HashSet<EffectId>>,
 }
 
 impl StoredReceipts<'_> {
-    fn key(&self, intent: &EffectIntent) -> Key {
-        let id = intent.id;
+    fn key(&self, id: &EffectId) -> Key {
         // Numbers have a fixed width, so that rows are sorted in the order of the effects.
         let name = format!("{}/{}/{:06}/{:08}", self.session.id, id.run, id.step, id.row);
         Key::new(&self.caller.tenant, Table::Receipt, name)
-    }
-
-    /// Refuses further effects if another process has taken the run over.
-    async fn check_owner(&self) -> Result<(), Error> {
-        let Some(number) = self.live.operation() else { return Ok(()) };
-        let key = operation_key(self.caller, self.session, number);
-        let found: Option<Versioned<OperationRow>> = self.service.fetch(&key).await.map_err(ours)?;
-        match found {
-            Some(found) if !found.row.is_of(self.live) => {
-                Err(Error::Unavailable("another process has taken the run over".into()))
-            }
-            _ => Ok(()),
-        }
     }
 }
 
 #[async_trait]
 impl Receipts for StoredReceipts<'_> {
-    async fn open(&self, intent: &EffectIntent) -> Result<Option<Receipt>, Error> {
-        self.check_owner().await?;
-        let (store, key) = (&self.service.ports.store, self.key(intent));
-        let value = rows::write(&Receipt::open(intent.clone()));
-        match store.commit(Batch::default().put(key.clone(), value, Expect::Absent)).await {
-            Ok(()) => return Ok(None),
-            Err(ports::store::Error::Conflict(_)) => {}
-            Err(error) => return Err(unavailable(error)),
+    async fn earlier(&self, id: &EffectId) -> Result<Option<Receipt>, Error> {
+        if !self.is_continued {
+            return Ok(None);
         }
-        let found: Option<Versioned<Receipt>> = self.service.fetch(&key).await.map_err(ours)?;
-        let found = found.ok_or_else(|| Error::Unavailable("a receipt that is there cannot be read".into()))?;
-        Ok(Some(found.row))
+        let found: Option<Versioned<Receipt>> = self.service.fetch(&self.key(id)).await.map_err(ours)?;
+        Ok(found.map(|found| found.row))
+    }
+
+    async fn open(&self, intent: &EffectIntent) -> Result<Opened, Error> {
+        let is_first = lock(&self.opened).insert(intent.id) && !self.is_continued;
+        let written = match is_first {
+            true => self.open_first(intent).await,
+            false => self.open_again(intent).await,
+        };
+        let written = written.map_err(ours)?;
+        let (run, step, row) = (intent.id.run, intent.id.step, intent.id.row);
+        tracing::debug!(%run, step, row, request = intent.request, outcome = ?written, "an effect is about to leave");
+        Ok(match written {
+            UnderLease::Written => Opened::Stored,
+            UnderLease::Cancelled => Opened::Cancelled,
+            UnderLease::Lost => Opened::TakenOver,
+        })
     }
 
     async fn close(&self, receipt: &Receipt) -> Result<(), Error> {
-        let key = self.key(&receipt.intent);
+        let key = self.key(&receipt.intent.id);
         for _ in 0..TRIES {
             let found: Option<Versioned<Receipt>> = self.service.fetch(&key).await.map_err(ours)?;
             // Two processes may close the receipt of one effect. A state that is less certain must not replace a more
@@ -77,6 +82,42 @@ impl Receipts for StoredReceipts<'_> {
             }
         }
         Err(ours(crate::Error::Busy))
+    }
+}
+
+impl StoredReceipts<'_> {
+    /// Opens the receipt of an effect that was never begun. No version is required, because only the owner of the run opens
+    /// receipts, and a repeated write has the same content.
+    async fn open_first(&self, intent: &EffectIntent) -> Result<UnderLease, crate::Error> {
+        let write = Write::Put {
+            key: self.key(&intent.id),
+            value: rows::write(&Receipt::open(intent.clone())),
+            expect: Expect::Any,
+        };
+        self.service.write_under_lease(self.live, &[write]).await
+    }
+
+    /// Opens the receipt for a further departure of the same request. An earlier owner that was frozen may close the receipt with
+    /// the answer that it got, which must not be overwritten.
+    async fn open_again(&self, intent: &EffectIntent) -> Result<UnderLease, crate::Error> {
+        let key = self.key(&intent.id);
+        for _ in 0..TRIES {
+            let found: Option<Versioned<Receipt>> = self.service.fetch(&key).await?;
+            let is_certain = found.as_ref().is_some_and(|found| known(&found.row.state) > known(&State::Open));
+            let write = match found {
+                Some(found) if is_certain => Write::Check { key: key.clone(), expect: Expect::Version(found.version) },
+                found => Write::Put {
+                    key: key.clone(),
+                    value: rows::write(&Receipt::open(intent.clone())),
+                    expect: unchanged(found.map_or(0, |found| found.version)),
+                },
+            };
+            match self.service.write_under_lease(self.live, &[write]).await {
+                Err(crate::Error::Store(ports::store::Error::Conflict(changed))) if changed == key => {}
+                written => return written,
+            }
+        }
+        Err(crate::Error::Busy)
     }
 }
 

@@ -2,7 +2,6 @@
 //! Invariant: blob before pointer; every row that refers to the result is written in one transaction.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use access::Caller;
 use base::{Digest, RunId};
@@ -12,19 +11,16 @@ use ports::store::{Batch, Expect, Key, Table};
 use super::operation::{OperationRow, OperationState, operation_key};
 use super::page::{UnreadList, page_handles, page_key, unread_lists};
 use crate::artifact::{Artifact, principal_run_key};
-use crate::commit::{TRIES, unchanged};
+use crate::commit::{STORE_AGAIN, STORE_TRIES, TRIES, unchanged};
 use crate::engine::claim_name;
 use crate::error::Error;
 use crate::live_runs::LiveRun;
 use crate::load::{Session, Versioned};
+use crate::open_run::OpenRunRow;
 use crate::program::PlannedProgram;
 use crate::rows::{self, Claim, ClaimRow, ConnectionRow, LogicalRow, RunAt, RunRow};
 use crate::run_result::PageHandle;
 use crate::service::Service;
-
-/// How often storing a result is retried while the storage fails, and the pause between two attempts.
-const KEEP_TRIES: usize = 3;
-const KEEP_AGAIN: Duration = Duration::from_millis(300);
 
 /// The number and the page handles of a stored run.
 pub(super) struct StoredResult {
@@ -43,10 +39,18 @@ impl Service {
         let mut tried = 1;
         loop {
             match self.try_store_result(caller, session, ended).await {
-                Err(error @ (Error::Store(_) | Error::Blobs(_))) if tried < KEEP_TRIES => {
+                Err(error @ (Error::Store(_) | Error::Blobs(_))) if tried < STORE_TRIES => {
                     tracing::warn!(%error, tried, "a result could not be stored and is retried");
-                    self.ports.clock.sleep(KEEP_AGAIN).await;
+                    self.ports.clock.sleep(STORE_AGAIN).await;
                     tried += 1;
+                    // The answer of the store may have been lost after the result was stored.
+                    if let Some(number) = self.run_number(caller, session, ended.0.run).await.ok().flatten() {
+                        let key = rows::run_key(&caller.tenant, session.id, number);
+                        let row: Option<Versioned<RunRow>> = self.fetch(&key).await?;
+                        ended.0.mark_stored();
+                        let pages = row.map(|row| page_handles(session.slot, &row.row)).unwrap_or_default();
+                        return Ok(StoredResult { number, pages });
+                    }
                 }
                 kept => return kept,
             }
@@ -101,15 +105,29 @@ impl Service {
             batch = batch.put(rows::run_id_key(&caller.tenant, live.run), rows::write(&at), Expect::Any);
             let bare = self.count_principal_run(caller, (unnamed, at), batch).await?;
             batch = bare.0;
-            batch = add_page_handles(batch, (caller, session), (&unread_lists, first_page), (live, number));
-            batch = self.end_operation(caller, session, (live, number), batch).await?;
+            for (UnreadList { page, .. }, number) in unread_lists.iter().zip(first_page..) {
+                batch = batch.put(page_key(caller, session, number), rows::write(page), Expect::Absent);
+            }
+            let lease = live.lease.lock().await;
+            if live.is_lost() {
+                return Err(self.taken_over(session, live));
+            }
+            batch = self.end_claim(caller, (&lease.row, live.run), number, batch).await?;
+            batch = self.end_operation(caller, session, (&lease.row, number), batch).await?;
+            if lease.version > 0 {
+                batch = batch.delete(lease.key.clone(), Expect::Version(lease.version));
+            }
+            let claim = lease.row.claim.clone();
+            drop(lease);
             if self.commit_result(caller, session, (live, number), batch).await? {
                 live.mark_stored();
-                if let (Some(js), Some((key, _))) = (&self.js, &live.claim) {
-                    js.notify(&claim_name(&key.id));
+                if let (Some(js), Some(claim)) = (&self.js, &claim) {
+                    js.notify(&claim_name(&claim.id));
                 }
                 return Ok(StoredResult { number, pages: page_handles(session.slot, &row) });
             }
+            // The lease may be what changed: another process cancelled the run, gave it a handle, or took it over.
+            self.reread_lease(live).await?;
         }
         Err(Error::Busy)
     }
@@ -152,21 +170,48 @@ impl Service {
         if found.is_some_and(|found| found.row.run == live.run) { Ok(true) } else { Err(error) }
     }
 
+    /// Reads the lease again after a lost race, if it is stored.
+    async fn reread_lease(&self, live: &LiveRun) -> Result<(), Error> {
+        if live.lease.lock().await.version > 0 {
+            self.refresh_lease(live).await?;
+        }
+        Ok(())
+    }
+
+    /// Returns the error of a run that another process owns now. That process stores its result.
+    fn taken_over(&self, session: &Session, live: &LiveRun) -> Error {
+        let handle = live.operation().map(|number| format!("{}_o{number}", session.slot));
+        Error::TakenOver(handle.unwrap_or_else(|| live.run.to_string()))
+    }
+
+    /// Marks the run's claim as done, so that callers with the same plan commit or request id get the result.
+    async fn end_claim(
+        &self,
+        caller: &Caller,
+        (lease, run): (&OpenRunRow, RunId),
+        number: u64,
+        batch: Batch,
+    ) -> Result<Batch, Error> {
+        let Some(claim) = &lease.claim else { return Ok(batch) };
+        let key = claim.key(&caller.tenant);
+        let found: Option<Versioned<ClaimRow>> = self.fetch(&key).await?;
+        // A claim that is not this run's any more expired and was collected while the run went on.
+        let Some(found) = found.filter(|found| found.row.state == Claim::Claimed(run)) else { return Ok(batch) };
+        let done = ClaimRow { state: Claim::Done(number), operation: lease.operation, ..found.row };
+        Ok(batch.put(key, rows::write(&done), Expect::Version(found.version)))
+    }
+
     /// Marks the run's operation as ended, so that callers of its handle get the result.
     async fn end_operation(
         &self,
         caller: &Caller,
         session: &Session,
-        (live, number): (&LiveRun, u64),
+        (lease, number): (&OpenRunRow, u64),
         batch: Batch,
     ) -> Result<Batch, Error> {
-        let Some(operation) = live.operation() else { return Ok(batch) };
+        let Some(operation) = lease.operation else { return Ok(batch) };
         let key = operation_key(caller, session, operation);
         let Some(found): Option<Versioned<OperationRow>> = self.fetch(&key).await? else { return Ok(batch) };
-        // The new owner of the run stores its result.
-        if !found.row.is_of(live) {
-            return Err(Error::TakenOver(format!("{}_o{operation}", session.slot)));
-        }
         let row = OperationRow { state: OperationState::Ended { number }, ..found.row };
         Ok(batch.put(key, rows::write(&row), Expect::Version(found.version)))
     }
@@ -190,21 +235,4 @@ fn unapplied_steps(unread_lists: &[UnreadList], first_page: u64) -> BTreeMap<u64
         .zip(first_page..)
         .filter_map(|(rest, page)| Some((page, rest.unapplied_steps.clone()?)))
         .collect()
-}
-
-/// Adds the page handles of a run, and marks its claim as done.
-fn add_page_handles(
-    mut batch: Batch,
-    (caller, session): (&Caller, &Session),
-    (unread_lists, first_page): (&[UnreadList], u64),
-    (live, number): (&LiveRun, u64),
-) -> Batch {
-    for (UnreadList { page, .. }, number) in unread_lists.iter().zip(first_page..) {
-        batch = batch.put(page_key(caller, session, number), rows::write(page), Expect::Absent);
-    }
-    if let Some((key, row)) = &live.claim {
-        let done = ClaimRow { state: Claim::Done(number), operation: live.operation(), ..row.clone() };
-        batch = batch.put(key.clone(), rows::write(&done), Expect::Any);
-    }
-    batch
 }

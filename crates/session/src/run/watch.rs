@@ -40,8 +40,9 @@ impl Service {
             };
             let dead = live.is_none()
                 && now.silent_seconds.is_some_and(|silent_seconds| silent_seconds >= DetachedRun::DEAD_AFTER);
-            if dead {
-                return self.ask_operation(caller, &session, handle, false).await;
+            // The question continues the run if its owner is known to be dead or frozen by now.
+            if dead && let RunAnswer::Finished(ran) = self.ask_operation(caller, &session, handle, false).await? {
+                return Ok(RunAnswer::Finished(ran));
             }
             let progress = live.as_ref().map_or(now.progress, |live| *live.progress.borrow());
             let now = DetachedRun { progress, silent_seconds: now.silent_seconds.filter(|_| live.is_none()), ..now };

@@ -79,7 +79,8 @@ fn golden_error_pages_match_the_checker() {
 #[test]
 fn every_code_is_in_the_index_and_every_page_has_a_code() {
     let index = std::fs::read_to_string("../../docs/errors.md").unwrap();
-    let codes: Vec<String> = lang::codes::ALL.iter().chain(catalog::codes::ALL).map(ToString::to_string).collect();
+    let all = lang::codes::ALL.iter().chain(catalog::codes::ALL).chain(ports::codes::ALL);
+    let codes: Vec<String> = all.map(ToString::to_string).collect();
     for code in &codes {
         assert!(index.contains(&format!("[{code}](errors/{code}.md)")), "{code} is not in docs/errors.md");
     }

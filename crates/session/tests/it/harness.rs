@@ -1,10 +1,11 @@
 //! Test harnesses without JavaScript: in-memory ports, services that start and die on them, and requests.
 
 use std::future::Future;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use access::{Caller, Identity};
-use base::{Limits, Method, Payload, Principal, Response, TenantId, Timestamp};
+use base::{InstanceId, Limits, Method, Payload, Principal, Response, TenantId, Timestamp};
 use catalog::{Catalog, Registry};
 use exec::{Receipt, ReceiptState};
 use serde_json::{Value, json};
@@ -14,6 +15,7 @@ use session::{
 };
 use testkit::faults::{Faults, FaultyBlobs, FaultyStore};
 use testkit::memory::{CountingEntropy, ManualClock, MemoryBlobs, MemoryStore};
+use testkit::paced::Processes;
 use testkit::upstream::{Rule, ScriptedUpstream};
 use tokio::sync::Notify;
 
@@ -36,6 +38,10 @@ pub struct Harness {
     pub upstream: Arc<ScriptedUpstream>,
     /// The failures that the storage of all processes has on request.
     pub faults: Faults,
+    /// The processes that are alive.
+    processes: Processes,
+    /// The number of processes that were started, from which their ids are made.
+    started: AtomicU8,
 }
 
 impl Harness {
@@ -47,6 +53,8 @@ impl Harness {
             entropy: Arc::new(CountingEntropy::new()),
             upstream: Arc::new(ScriptedUpstream::new()),
             faults: Faults::new(),
+            processes: Processes::default(),
+            started: AtomicU8::new(0),
         }
     }
 
@@ -91,15 +99,26 @@ impl Harness {
     }
 
     pub fn service_with(&self, limits: Limits) -> Arc<Service> {
-        Arc::new(Service::new(self.ports(), Registry::new([catalog()]).unwrap(), limits))
+        self.service_of(self.new_instance(), limits)
+    }
+
+    fn service_of(&self, instance: InstanceId, limits: Limits) -> Arc<Service> {
+        let service = Service::new(self.ports(), Registry::new([catalog()]).unwrap(), limits);
+        Arc::new(service.with_presence(Arc::new(self.processes.start(instance))))
+    }
+
+    fn new_instance(&self) -> InstanceId {
+        InstanceId::from_random([self.started.fetch_add(1, Ordering::Relaxed); 16])
     }
 
     pub fn process(&self) -> Process {
-        Process { service: self.service(), runtime: paused_runtime() }
+        self.process_with(Limits::default())
     }
 
     pub fn process_with(&self, limits: Limits) -> Process {
-        Process { service: self.service_with(limits), runtime: paused_runtime() }
+        let instance = self.new_instance();
+        let service = self.service_of(instance, limits);
+        Process { service, runtime: paused_runtime(), instance, processes: self.processes.clone() }
     }
 
     /// Returns the bodies of all writes, in the order in which they were sent.
@@ -144,6 +163,14 @@ pub struct Process {
     pub service: Arc<Service>,
     /// Single-threaded and with a paused time, so a test decides when the tasks of this process continue.
     runtime: tokio::runtime::Runtime,
+    instance: InstanceId,
+    processes: Processes,
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.lose_leases();
+    }
 }
 
 fn paused_runtime() -> tokio::runtime::Runtime {
@@ -155,6 +182,11 @@ impl Process {
         self.runtime.block_on(work)
     }
 
+    /// Lets the other processes take the runs of this one over, as after a freeze that was longer than a lease.
+    pub fn lose_leases(&self) {
+        self.processes.kill(self.instance);
+    }
+
     /// Runs the tasks of the process for this many seconds of its own time.
     pub fn run_for_secs(&self, seconds: u64) {
         self.block_on(async { tokio::time::sleep(std::time::Duration::from_secs(seconds)).await });
@@ -162,6 +194,11 @@ impl Process {
 
     pub fn open_session(&self) {
         self.block_on(open_session(&self.service));
+    }
+
+    /// Continues the programs of dead processes and returns their number.
+    pub fn recover_programs(&self) -> usize {
+        self.block_on(self.service.recover_programs(&[TenantId::local()])).unwrap()
     }
 
     pub fn run(&self, request: RunRequest) -> Result<RunAnswer, Error> {
@@ -291,7 +328,7 @@ pub fn answered_receipts(answer: &Result<RunAnswer, Error>) -> Vec<Receipt> {
 
 fn error_receipts(error: &Error) -> Vec<Receipt> {
     match error {
-        Error::Interrupted { receipts } | Error::NotKept { receipts, .. } => receipts.clone(),
+        Error::NotKept { receipts, .. } => receipts.clone(),
         Error::Shared(inner) => error_receipts(inner),
         _ => Vec::new(),
     }

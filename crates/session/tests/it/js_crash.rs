@@ -263,20 +263,40 @@ fn fetch_reaches_only_allowed_origins_and_an_interrupted_write_is_unknown() {
         message.contains("only from https://api.example.com;") && message.contains("[\"https://evil.example.com\"]"),
         "{message}"
     );
-    // The process is killed between its last commit and the answer.
-    harness.memory.faults.fail(Operation::Commit, 3, Fault::Unavailable);
-    let mut request = script_request(fetch("https://api.example.com/x", "POST"));
-    request.wait_ms = Some(100);
-    let execution = process.run(&request).unwrap();
-    drop(process);
-    harness.memory.faults.heal();
-    let process = harness.process();
-    process.resume_runs();
-    process.run_for_ms(100);
-    let execution = process.execution(&execution.id.to_string());
-    assert_eq!((execution.state, execution.error.unwrap().name.as_str()), (ExecutionState::Failed, "UnknownOutcome"));
-    let posts = harness.memory.upstream.calls().into_iter().filter(|call| call.request.method == base::Method::Post);
-    assert_eq!(posts.count(), 2);
+    let posts = || {
+        let calls = harness.memory.upstream.calls().into_iter();
+        calls.filter(|call| call.request.method == base::Method::Post).count()
+    };
+    // The process is killed at each of its commits: before the receipt of the request is stored, and before its answer is.
+    let (mut not_sent, mut unknown) = (0, 0);
+    for nth in 1..=6 {
+        let posts_before = posts();
+        harness.memory.faults.fail(Operation::Commit, nth, Fault::Unavailable);
+        let process = harness.process();
+        let mut request = script_request(fetch("https://api.example.com/x", "POST"));
+        request.wait_ms = Some(100);
+        let answered = process.run(&request);
+        let was_sent = posts() > posts_before;
+        drop(process);
+        harness.memory.faults.heal();
+        let Ok(execution) = answered else { continue };
+        let process = harness.process();
+        if execution.state.is_final() || process.resume_runs() == 0 {
+            continue;
+        }
+        process.run_for_ms(100);
+        let execution = process.execution(&execution.id.to_string());
+        assert_eq!(posts() - posts_before, 1, "{nth} {execution:?}");
+        let outcome = (execution.state, execution.error.map(|error| error.name));
+        if was_sent {
+            unknown += 1;
+            assert_eq!(outcome, (ExecutionState::Failed, Some("UnknownOutcome".to_owned())), "{nth}");
+        } else {
+            not_sent += 1;
+            assert_eq!(outcome, (ExecutionState::Completed, None), "{nth}");
+        }
+    }
+    assert!(not_sent > 0 && unknown > 0, "{not_sent} {unknown}");
 }
 
 /// Each commit of a run fails, loses its answer, or meets a conflict. Then another process continues.

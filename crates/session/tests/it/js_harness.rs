@@ -26,6 +26,9 @@ pub struct JsHarness {
     pub retention: Retention,
     /// The rights of the local tenant.
     pub permissions: catalog::Permissions,
+    pub limits: Limits,
+    /// Whether each principal has its own sessions.
+    pub delegated: bool,
 }
 
 impl JsHarness {
@@ -38,6 +41,8 @@ impl JsHarness {
             settings,
             retention: Retention::default(),
             permissions: catalog::Permissions::default(),
+            limits: Limits::default(),
+            delegated: false,
         }
     }
 
@@ -50,10 +55,10 @@ impl JsHarness {
         let instance = InstanceId::from_random(ports::Entropy::bytes(self.memory.entropy.as_ref()));
         let presence = Arc::new(self.processes.start(instance));
         let ports = Ports { clock: Arc::new(PacedClock::new(&self.time)), ..self.memory.ports() };
-        let service = Service::new(ports, Registry::new([catalog()]).unwrap(), Limits::default());
+        let service = Service::new(ports, Registry::new([catalog()]).unwrap(), self.limits.clone());
         let permissions = [(TenantId::local(), self.permissions.clone())];
         let service = service.with_tenants(access::Tenants::new(permissions.into()));
-        let service = service.with_retention(self.retention.clone());
+        let service = service.with_retention(self.retention.clone()).with_delegated(self.delegated);
         let service = Arc::new(service.with_js(engine.clone(), presence, self.settings.clone()));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         Process { service, engine, runtime, instance, processes: self.processes.clone() }

@@ -2,7 +2,7 @@
 
 use base::{Digest, TenantId};
 use serde_json::json;
-use session::{ExecutionState, JsError, JsSettings, OutputRequest, RunJsRequest, SessionTarget, Tags};
+use session::{ExecutionState, JsError, JsSettings, ListRequest, OutputRequest, RunJsRequest, SessionTarget, Tags};
 
 use crate::harness;
 use crate::js_harness::{
@@ -75,8 +75,9 @@ fn a_logical_session_continues_from_its_head_and_a_named_one_starts_fresh() {
     }
     // A name that looks like a session's id is not that session.
     let id = process
-        .block_on(process.service.js_sessions(&local_caller()))
+        .block_on(process.service.js_sessions(&local_caller(), &ListRequest::default()))
         .unwrap()
+        .rows
         .into_iter()
         .find(|name| name != "agent")
         .unwrap();
@@ -374,7 +375,11 @@ fn tags_of_a_run_replace_those_of_its_heap_and_can_be_searched() {
     expect_completed(process.run(&script_request(json!([{"set": ["x", 1]}]))));
     assert_eq!(tags_of(&heap), tags(&[("env", "live")]));
     let count_by_tags = |filter: &[(&str, &str)]| {
-        process.block_on(process.service.heaps_by_tags(&local_caller(), &tags(filter))).unwrap().len()
+        process
+            .block_on(process.service.heaps_by_tags(&local_caller(), &tags(filter), &ListRequest::default()))
+            .unwrap()
+            .rows
+            .len()
     };
     expect_completed(process.run(&RunJsRequest {
         tags: Some(tags(&[("env", "live"), ("a", "b")])),
@@ -458,10 +463,10 @@ fn no_data_of_one_tenant_is_visible_to_another() {
         let output = service.execution_output(&other, &id, &OutputRequest::default()).await;
         assert_eq!(output.map_err(code_of).unwrap_err(), "no_execution");
         assert!(service.executions(&other, None, 10).await.unwrap().is_empty());
-        assert!(service.js_sessions(&other).await.unwrap().is_empty());
+        assert!(service.js_sessions(&other, &ListRequest::default()).await.unwrap().rows.is_empty());
         assert!(service.session_log(&other, &SessionTarget::Named("agent".into())).await.unwrap().is_empty());
         assert!(service.heap_tags(&other, &heap).await.unwrap().is_empty());
-        assert!(service.heaps_by_tags(&other, &Tags::new()).await.unwrap().is_empty());
+        assert!(service.heaps_by_tags(&other, &Tags::new(), &ListRequest::default()).await.unwrap().rows.is_empty());
         assert!(service.heaps(&other, None, 10).await.unwrap().is_empty());
         assert_eq!(service.heap_info(&other, &heap).await.map_err(code_of).unwrap_err(), "no_heap");
         assert_eq!(service.diff_heaps(&other, &heap, &heap).await.map_err(code_of).unwrap_err(), "no_heap");

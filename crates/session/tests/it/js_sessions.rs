@@ -63,10 +63,10 @@ fn named_sessions_are_listed_resolved_and_removed() {
         process.run_for_ms(10);
     }
     expect_completed(process.run(&increment_named("by name")));
-    let listed = process.block_on(process.service.named_sessions(&local_caller())).unwrap();
+    let listed = process.block_on(process.service.named_sessions(&local_caller())).unwrap().0;
     let listed: Vec<(&str, u64)> = listed.iter().map(|session| (session.name.as_str(), session.js_entries)).collect();
     assert_eq!(listed, [("by name", 2), ("s7", 1)]);
-    assert_eq!(process.block_on(process.service.list_sessions(&local_caller())).unwrap()[0].js_entries, 1);
+    assert_eq!(process.block_on(process.service.list_sessions(&local_caller(), 1_000)).unwrap().0[0].js_entries, 1);
     let target_of = |reference: &str| process.block_on(process.service.session_target(&local_caller(), reference));
     for reference in ["s0", "task", id.as_str()] {
         assert_eq!(target_of(reference).unwrap(), SessionTarget::Logical(id.clone()), "{reference}");

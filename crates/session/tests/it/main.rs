@@ -4,6 +4,7 @@
 // why: a failed expectation is the test's own failure, also in shared helpers.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod bounds;
 mod discover;
 mod error_pages;
 mod golden_lang;
@@ -29,6 +30,7 @@ mod model;
 mod operations;
 mod pages;
 mod plan_commits;
+mod principals;
 mod reloads;
 mod retention;
 mod sessions;

@@ -163,7 +163,7 @@ impl SessionModel {
 
     /// Checks that the listed sessions are the expected ones.
     async fn check(&self) {
-        let views = self.service.list_sessions(&Caller::local()).await.unwrap();
+        let views = self.service.list_sessions(&Caller::local(), 1_000).await.unwrap().0;
         assert_eq!(views.len(), self.expected_sessions.len());
         for view in views {
             let intent: usize = view.intent.strip_prefix("task ").unwrap().parse().unwrap();

@@ -18,17 +18,17 @@ use crate::harness::{self, Harness, MemoryService};
 const DAY: u64 = 24 * 60 * 60;
 
 impl MemoryService {
-    fn with_demo() -> Self {
+    pub fn with_demo() -> Self {
         Self::with_demo_and_limits(Limits::default())
     }
 
-    fn with_demo_and_limits(limits: Limits) -> Self {
+    pub fn with_demo_and_limits(limits: Limits) -> Self {
         let fixture = Self::with_registry(Arc::new(Registry::new([harness::catalog()]).unwrap()), limits);
         fixture.upstream.add(Rule::get("/api/projects/OPS").json(200, json!({"key": "OPS", "name": "Operations"})));
         fixture
     }
 
-    fn advance_days(&self, days: u64) {
+    pub fn advance_days(&self, days: u64) {
         self.clock.advance(Duration::from_secs(days * DAY));
         self.blobs.age(Duration::from_secs(days * DAY));
     }
@@ -230,7 +230,7 @@ async fn removing_a_session_deletes_all_of_its_rows_and_no_others() {
     fixture.run("Project(\"OPS\")").await;
     fixture.service.plan(&local_caller(), &plan_request("Project")).await.unwrap();
     let other_session = fixture.open("another").await;
-    let listed = fixture.service.list_sessions(&local_caller()).await.unwrap();
+    let listed = fixture.service.list_sessions(&local_caller(), 1_000).await.unwrap().0;
     assert_eq!(listed.len(), 2);
     let other = Caller { tenant: TenantId::parse("other").unwrap(), ..local_caller() };
     assert_eq!(fixture.service.remove_session(&other, "task").await.unwrap_err().code(), "bad_ref");
@@ -268,15 +268,15 @@ async fn rows_left_by_a_crash_during_removal_are_collected() {
 #[tokio::test]
 async fn an_unused_transport_expires() {
     let fixture = MemoryService::with_demo();
-    let tenant = local_caller().tenant;
-    fixture.service.store_transport(&tenant, "old", b"{\"a\":1}".to_vec()).await.unwrap();
-    assert_eq!(fixture.service.transport(&tenant, "old").await.unwrap().unwrap(), b"{\"a\":1}");
+    let caller = local_caller();
+    fixture.service.store_transport(&caller, "old", b"{\"a\":1}".to_vec()).await.unwrap();
+    assert_eq!(fixture.service.transport(&caller, "old").await.unwrap().unwrap(), b"{\"a\":1}");
     fixture.advance_days(20);
-    fixture.service.store_transport(&tenant, "new", b"{}".to_vec()).await.unwrap();
+    fixture.service.store_transport(&caller, "new", b"{}".to_vec()).await.unwrap();
     fixture.advance_days(20);
     assert_eq!(fixture.collect().await.rows, [("transport", 1)].into());
-    assert_eq!(fixture.service.transport(&tenant, "old").await.unwrap(), None);
-    assert!(fixture.service.transport(&tenant, "new").await.unwrap().is_some());
+    assert_eq!(fixture.service.transport(&caller, "old").await.unwrap(), None);
+    assert!(fixture.service.transport(&caller, "new").await.unwrap().is_some());
 }
 
 #[tokio::test]

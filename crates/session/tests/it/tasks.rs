@@ -43,8 +43,6 @@ fn a_task_of_a_dead_process_continues_in_the_queried_process() {
     let next = harness.process();
     let state = next.block_on(next.service.task(&local_caller(), &task, false)).unwrap();
     assert!(matches!(state.answer, Ok(RunAnswer::Running(_))), "{state:?}");
-    harness.clock.advance(Duration::from_secs(21));
-    next.block_on(next.service.task(&local_caller(), &task, false)).unwrap();
     next.run_for_secs(1);
     let ended = next.block_on(next.service.task(&local_caller(), &task, false)).unwrap();
     assert_eq!(receipt_states(&expect_finished(ended.answer).outcome.receipts), ["done"; 3]);

@@ -36,6 +36,11 @@ pub enum Error {
     UnknownVersion { found: u16, known: u16 },
     #[error("secrets.enc is too large ({found} bytes; at most {most} are allowed); remove unused secrets")]
     TooLarge { found: u64, most: u64 },
+    #[error(
+        "secret-bindings.json is damaged or was written by a newer version, so no secret is bound by it; restore it, or \
+         remove it and bind the secrets again (`tokamak secret bind NAME ORIGIN`)"
+    )]
+    Bindings,
     #[error("`{name}` cannot be the name of a secret; {rule}")]
     Name { name: String, rule: &'static str },
     #[error("the value of `{name}` cannot be stored; {rule}")]
@@ -67,6 +72,7 @@ impl Error {
             Self::Foreign => "secrets_foreign",
             Self::UnknownVersion { .. } => "secrets_unknown_version",
             Self::TooLarge { .. } => "secrets_too_large",
+            Self::Bindings => "secrets_bindings",
             Self::Name { .. } => "secret_name",
             Self::Value { .. } => "secret_value",
             Self::Busy { .. } => "secrets_busy",

@@ -1,4 +1,4 @@
-//! Reads and replaces the file `secrets.enc`, and locks it for one writer at a time.
+//! Reads and replaces the files `secrets.enc` and `secret-bindings.json`, and locks them for one writer at a time.
 //!
 //! Invariants:
 //! - The path `secrets.enc` always leads to a complete file. When `replace` returns, it leads to the new file, durably.
@@ -24,7 +24,12 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Reads `secrets.enc` in the data folder `data`. Returns `None` if the file does not exist.
 pub fn read(data: &Path) -> Result<Option<Vec<u8>>, Error> {
-    let file = match File::open(data.join(FILE_NAME)) {
+    read_named(data, FILE_NAME)
+}
+
+/// Reads the file `name` in the data folder `data`. Returns `None` if the file does not exist.
+pub fn read_named(data: &Path, name: &str) -> Result<Option<Vec<u8>>, Error> {
+    let file = match File::open(data.join(name)) {
         Ok(file) => file,
         Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(None),
         Err(cause) => return Err(Error::io("read", cause)),
@@ -70,16 +75,21 @@ impl WriteLock {
 
 /// Replaces the content of `secrets.enc`, durably. The new file is written under another name, flushed and renamed, so
 /// that a crash leaves either the old or the new file.
-pub fn replace(_lock: &WriteLock, data: &Path, bytes: &[u8]) -> Result<(), Error> {
+pub fn replace(lock: &WriteLock, data: &Path, bytes: &[u8]) -> Result<(), Error> {
+    replace_named(lock, data, FILE_NAME, NEW_FILE_NAME, bytes)
+}
+
+/// Replaces the content of the file `name`, durably. `new_name` is the name of the new file until it is complete.
+pub fn replace_named(_lock: &WriteLock, data: &Path, name: &str, new_name: &str, bytes: &[u8]) -> Result<(), Error> {
     check_size(bytes.len())?;
-    let new = data.join(NEW_FILE_NAME);
+    let new = data.join(new_name);
     // A killed writer may have left a file with this name, perhaps with permissions for other users. It is deleted
     // first, because `create_new` below refuses an existing file.
     match std::fs::remove_file(&new) {
         Err(cause) if cause.kind() != ErrorKind::NotFound => return Err(Error::io("written", cause)),
         _ => {}
     }
-    let written = write_new(&new, bytes).and_then(|()| std::fs::rename(&new, data.join(FILE_NAME)));
+    let written = write_new(&new, bytes).and_then(|()| std::fs::rename(&new, data.join(name)));
     if let Err(cause) = written {
         // The old file stays valid. The half-written new file is deleted.
         let _ = std::fs::remove_file(&new);

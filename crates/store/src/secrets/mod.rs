@@ -5,6 +5,7 @@
 //! - Each call sees the changes that other processes made before it.
 //! - If two processes change the file at the same moment, both changes are kept.
 
+mod bindings;
 mod error;
 mod file;
 mod format;
@@ -17,6 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use base::{Secret, TenantId};
 use ports::secrets::{NAME_RULE, is_name};
 
+pub use bindings::{BINDINGS_FILE_NAME, BindingStore, Bindings};
 pub use error::{Error, MAX_SECRET_BYTES};
 pub use file::FILE_NAME;
 pub use format::KeyCost;

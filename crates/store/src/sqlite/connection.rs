@@ -1,61 +1,18 @@
-//! Opens connections to the SQLite database file, and creates and migrates the schema.
+//! Opens connections to the SQLite database file.
 //! Invariant: a connection for writing is in WAL mode with `synchronous = FULL`. Every connection is to a database of
-//! Tokamak whose schema this version knows. Migrations only go forward.
+//! Tokamak with the schema of this version.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use rusqlite::{Connection, OpenFlags};
 
-use super::Options;
-use super::error::is_busy;
+use super::modes::{APPLICATION_ID, configure};
+use super::{Options, migration};
 use crate::{OpenError, folder, network};
 
-/// The migration at index `n` changes the schema from version `n` to version `n + 1`. The version is stored in `PRAGMA
-/// user_version`. A released migration is never changed, because existing databases have already run it.
-const MIGRATIONS: [&str; 3] = [
-    "
-    CREATE TABLE row (
-        tenant TEXT NOT NULL,
-        tbl TEXT NOT NULL,
-        id TEXT NOT NULL,
-        version INTEGER NOT NULL,
-        value BLOB NOT NULL,
-        PRIMARY KEY (tenant, tbl, id)
-    ) STRICT, WITHOUT ROWID;
-",
-    // `sum` is the checksum of the row (`rows.rs`). A row that is older than this migration has no checksum until it is
-    // written again.
-    "ALTER TABLE row ADD COLUMN sum INTEGER",
-    // A table with rowid stores keys apart from values. A table without rowid stores values in the tree that SQLite
-    // searches by key, so comparing a key can read the overflow pages of a large value. These reads took a fifth of the
-    // time of a dry run.
-    "
-    CREATE TABLE keyed (
-        tenant TEXT NOT NULL,
-        tbl TEXT NOT NULL,
-        id TEXT NOT NULL,
-        version INTEGER NOT NULL,
-        value BLOB NOT NULL,
-        sum INTEGER,
-        PRIMARY KEY (tenant, tbl, id)
-    ) STRICT;
-    INSERT INTO keyed SELECT tenant, tbl, id, version, value, sum FROM row;
-    DROP TABLE row;
-    ALTER TABLE keyed RENAME TO row;
-",
-];
-
-/// The application id in the header of the database file: `tkmk` in ASCII. A database with another id belongs to
-/// another program.
-const APPLICATION_ID: i64 = 0x746b_6d6b;
-
-/// The WAL file is cut back to this size after a burst of writes has made it larger.
-const MAX_WAL_BYTES: i64 = 64 * 1024 * 1024;
-
-/// The pause between two attempts to take the write lock. SQLite's own pauses grow to 100 ms, and a busy process would
-/// take the lock during each of them.
-const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(1);
+/// The cause of an error of `open_reader`: the database was replaced by an older one while the store is open.
+const OUTDATED: &str = "the database is of an older format; the next write migrates it";
 
 /// The effect of opening a database file that does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -163,7 +120,17 @@ impl DatabaseFiles {
     }
 }
 
-/// Opens the connection for writing, and migrates the schema to the version that this build knows.
+/// The schema of a database that this version may open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Schema {
+    /// The database has no tables yet.
+    Empty,
+    /// Steps of a migration are left.
+    Outdated,
+    Current,
+}
+
+/// Opens the connection for writing. A new database gets its schema, and an older one is migrated first.
 pub fn open_writer(path: &Path, options: &Options, if_missing: IfMissing) -> Result<OpenedDatabase, OpenError> {
     if path.is_dir() {
         return Err(OpenError::IsFolder { path: path.to_owned() });
@@ -186,15 +153,26 @@ pub fn open_writer(path: &Path, options: &Options, if_missing: IfMissing) -> Res
         folder::restrict_file(file)?;
     }
     let open_error = |error| OpenError::from_sqlite(path, error);
-    let mut connection = Connection::open_with_flags(path, flags).map_err(open_error)?;
-    connection.busy_timeout(options.busy_timeout).map_err(open_error)?;
-    check_schema(path, &connection)?;
+    let (mut connection, mut schema) = open_checked(path, options, flags)?;
     // SQLite opens a file without write permission as read-only and reports no error, so this is checked here.
     if connection.is_readonly("main").map_err(open_error)? {
         return Err(OpenError::Unwritable { path: path.to_owned(), source: "the database file is read-only".into() });
     }
+    if schema == Schema::Empty {
+        configure(path, &connection, options)?;
+        migration::create_schema(&mut connection).map_err(open_error)?;
+        // Another process may have been faster, and may be of another version.
+        schema = check_schema(path, &connection)?;
+    }
+    if schema == Schema::Outdated {
+        // A migration needs the database for itself, so this connection is closed.
+        connection.close().map_err(|(_, error)| open_error(error))?;
+        migration::migrate(path, options)?;
+        (connection, _) = open_checked(path, options, flags)?;
+    }
     configure(path, &connection, options)?;
-    migrate(path, &mut connection)?;
+    // A database that was not in WAL mode until now gets its WAL and its memory file with the first read in this mode.
+    migration::schema_version(&connection).map_err(open_error)?;
     // SQLite's own wait for locks is switched off, because the writer waits in shorter steps (`wait_while_busy`).
     connection.busy_timeout(Duration::ZERO).map_err(open_error)?;
     OpenedDatabase::new(path, connection)
@@ -215,34 +193,42 @@ pub fn open_reader(path: &Path, busy_timeout: Duration) -> Result<OpenedDatabase
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(open_error)?;
     connection.busy_timeout(busy_timeout).map_err(open_error)?;
-    check_schema(path, &connection)?;
+    if check_schema(path, &connection)? == Schema::Outdated {
+        return Err(OpenError::Failed { path: path.to_owned(), source: OUTDATED.into() });
+    }
     OpenedDatabase::new(path, connection)
 }
 
-/// Repeats `attempt` for at most `timeout` while another connection holds the lock.
-pub fn wait_while_busy<T>(timeout: Duration, mut attempt: impl FnMut() -> rusqlite::Result<T>) -> rusqlite::Result<T> {
-    let deadline = Instant::now() + timeout;
-    loop {
-        match attempt() {
-            Err(error) if is_busy(&error) && Instant::now() < deadline => std::thread::sleep(LOCK_POLL_INTERVAL),
-            result => return result,
-        }
+/// Opens a connection and reads the state of the schema. If another process migrates the database at this moment, the
+/// function waits for it.
+fn open_checked(path: &Path, options: &Options, flags: OpenFlags) -> Result<(Connection, Schema), OpenError> {
+    let open = || {
+        let open_error = |error| OpenError::from_sqlite(path, error);
+        let connection = Connection::open_with_flags(path, flags).map_err(open_error)?;
+        connection.busy_timeout(options.busy_timeout).map_err(open_error)?;
+        let schema = check_schema(path, &connection)?;
+        Ok((connection, schema))
+    };
+    match open() {
+        Err(OpenError::Busy { .. }) if migration::wait_for_other(path, options.migration_timeout)? => open(),
+        result => result,
     }
 }
 
 /// Refuses the database of another program or of a newer version of Tokamak. The check runs before the first write, so
 /// that such a database stays unchanged.
-fn check_schema(path: &Path, connection: &Connection) -> Result<(), OpenError> {
+fn check_schema(path: &Path, connection: &Connection) -> Result<Schema, OpenError> {
     let open_error = |error| OpenError::from_sqlite(path, error);
-    // The three numbers are read in one transaction, because another process may be migrating the schema at this
+    // The numbers are read in one transaction, because another process may be migrating the schema at this
     // moment.
     let snapshot = connection.unchecked_transaction().map_err(open_error)?;
     let number = |sql: &str| snapshot.query_row(sql, [], |row| row.get::<_, i64>(0)).map_err(open_error);
     let entries = number("SELECT count(*) FROM sqlite_schema")?;
     let application = number("PRAGMA application_id")?;
     let found = number("PRAGMA user_version")?;
+    let is_unfinished = migration::is_unfinished(&snapshot).map_err(open_error)?;
     snapshot.finish().map_err(open_error)?;
-    let known = MIGRATIONS.len() as i64;
+    let known = migration::CURRENT_VERSION;
     let is_empty = entries == 0 && application == 0 && found == 0;
     if !is_empty && application != APPLICATION_ID {
         return Err(OpenError::Foreign { path: path.to_owned() });
@@ -250,58 +236,11 @@ fn check_schema(path: &Path, connection: &Connection) -> Result<(), OpenError> {
     if found > known {
         return Err(OpenError::Newer { path: path.to_owned(), found, known });
     }
-    Ok(())
-}
-
-/// Sets the modes that durable commits need, and the size limits of the files.
-fn configure(path: &Path, connection: &Connection, options: &Options) -> Result<(), OpenError> {
-    let open_error = |error| OpenError::from_sqlite(path, error);
-    // SQLite does not wait for a lock in this statement. If two processes create the database at the same moment, one
-    // gets `busy` at once, so the statement is repeated.
-    let mode: String = wait_while_busy(options.busy_timeout, || {
-        connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))
+    Ok(match found {
+        _ if is_empty => Schema::Empty,
+        _ if is_unfinished || found < known => Schema::Outdated,
+        _ => Schema::Current,
     })
-    .map_err(open_error)?;
-    if mode != "wal" {
-        let source = format!("the file system of the database supports journal mode `{mode}` and not WAL").into();
-        return Err(OpenError::Failed { path: path.to_owned(), source });
-    }
-    // In WAL mode, `NORMAL` flushes at checkpoints only, so a power cut would lose commits that were already answered.
-    connection.pragma_update(None, "synchronous", "FULL").map_err(open_error)?;
-    connection.pragma_update(None, "foreign_keys", true).map_err(open_error)?;
-    // These two pragmas return the new value as a row, which `pragma_update` treats as an error.
-    let set_number = |name: &str, value: i64| {
-        connection.pragma_update_and_check(None, name, value, |row| row.get::<_, i64>(0)).map_err(open_error)
-    };
-    set_number("journal_size_limit", MAX_WAL_BYTES)?;
-    if let Some(pages) = options.max_pages {
-        set_number("max_page_count", i64::from(pages))?;
-    }
-    Ok(())
-}
-
-/// Runs the missing migrations and stores the new version in one transaction.
-fn migrate(path: &Path, connection: &mut Connection) -> Result<(), OpenError> {
-    let open_error = |error| OpenError::from_sqlite(path, error);
-    let known = MIGRATIONS.len() as i64;
-    if schema_version(connection).map_err(open_error)? == known {
-        return Ok(());
-    }
-    // The version is read again under the lock, because another process may have migrated since the first read.
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(open_error)?;
-    let found = schema_version(&transaction).map_err(open_error)?;
-    for migration in MIGRATIONS.iter().skip(usize::try_from(found).unwrap_or(0)) {
-        transaction.execute_batch(migration).map_err(open_error)?;
-    }
-    transaction.pragma_update(None, "application_id", APPLICATION_ID).map_err(open_error)?;
-    transaction.pragma_update(None, "user_version", known.max(found)).map_err(open_error)?;
-    transaction.commit().map_err(open_error)?;
-    // The other process may be of a newer version, so the schema is checked again.
-    check_schema(path, connection)
-}
-
-fn schema_version(connection: &Connection) -> rusqlite::Result<i64> {
-    connection.query_row("PRAGMA user_version", [], |row| row.get(0))
 }
 
 /// The identity of a file: device and inode. On systems other than Unix, all files have the same id.

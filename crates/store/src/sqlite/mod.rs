@@ -4,25 +4,31 @@
 
 mod connection;
 mod error;
+mod holders;
+mod index_rows;
+mod migration;
+mod modes;
 mod readers;
 mod rows;
+mod stored_row;
 mod writer;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use base::TenantId;
-use ports::store::{Batch, Error, Key, Range, Row, Store, Table};
+use ports::store::{Batch, Error, IndexEntry, IndexRange, Key, MaintenanceRange, Range, Row, Store, Table};
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::{OpenError, network};
 use error::{SqliteError, is_files_changed};
+pub use migration::MigrationEvent;
 use readers::{IdleReaders, Readers};
-use writer::{CommitRequest, Writer};
+use writer::{Closed, CommitRequest, Writer};
 
 /// The name of the database file in a data folder.
 pub const FILE_NAME: &str = "tokamak.db";
@@ -46,6 +52,10 @@ pub struct Options {
     pub max_pages: Option<u32>,
     /// Returns the number of the file system of a folder. A test replaces it by a file system that the machine does not have.
     pub file_system_type: fn(&Path) -> std::io::Result<u64>,
+    /// The time that a process waits while another one migrates the database.
+    pub migration_timeout: Duration,
+    /// This function is called for each event of a migration, which is also logged.
+    pub on_migration: fn(&MigrationEvent),
 }
 
 impl Default for Options {
@@ -55,6 +65,8 @@ impl Default for Options {
             readers: 4,
             max_pages: None,
             file_system_type: network::file_system_type,
+            migration_timeout: Duration::from_secs(600),
+            on_migration: |_| {},
         }
     }
 }
@@ -65,8 +77,9 @@ pub struct SqliteStore {
     /// Sends batches to the writer thread. It is `None` only during `drop`: closing the channel ends the thread.
     requests: Option<mpsc::Sender<CommitRequest>>,
     /// The writer thread. It is `None` only during `drop`, which joins it.
-    writer: Option<JoinHandle<()>>,
+    writer: Option<JoinHandle<Closed>>,
     readers: Arc<Readers>,
+    path: PathBuf,
 }
 
 impl SqliteStore {
@@ -89,7 +102,7 @@ impl SqliteStore {
             .spawn(move || writer.run(waiting_requests))
             .map_err(|error| OpenError::Failed { path: path.to_owned(), source: Box::new(error) })?;
         let readers = Arc::new(Readers::new(path, idle_readers, writer_files, options));
-        Ok(Self { requests: Some(requests), writer: Some(thread), readers })
+        Ok(Self { requests: Some(requests), writer: Some(thread), readers, path: path.clone() })
     }
 }
 
@@ -132,6 +145,24 @@ impl SqliteStore {
         self.readers.read(move |connection| scan(connection, &range)).await
     }
 
+    async fn read_index(&self, range: &IndexRange) -> Result<Vec<IndexEntry>, Error> {
+        let range = range.clone();
+        let scan = move |connection: &Connection| {
+            let what = || format!("the index {} in {FILE_NAME}", range.index.name());
+            index_rows::scan(connection, &range).map_err(|error| error.while_reading(what))
+        };
+        self.readers.read(scan).await
+    }
+
+    async fn read_index_of_all_tenants(&self, range: &MaintenanceRange) -> Result<Vec<IndexEntry>, Error> {
+        let range = range.clone();
+        let scan = move |connection: &Connection| {
+            let what = || format!("the index {} in {FILE_NAME}", range.index.name());
+            index_rows::scan_all_tenants(connection, &range).map_err(|error| error.while_reading(what))
+        };
+        self.readers.read(scan).await
+    }
+
     /// Returns the result of a read, or `None` if the read must be repeated. It is repeated if the files of the database were deleted or
     /// replaced: an empty commit has then made the writer open the files that are there.
     async fn unless_files_changed<T>(&self, result: Result<T, Error>) -> Result<Option<T>, Error> {
@@ -162,6 +193,20 @@ impl Store for SqliteStore {
         match self.unless_files_changed(self.read_range_with(range, other).await).await? {
             Some(rows) => Ok(rows),
             None => self.read_range_with(range, other).await,
+        }
+    }
+
+    async fn scan_index(&self, range: &IndexRange) -> Result<Vec<IndexEntry>, Error> {
+        match self.unless_files_changed(self.read_index(range).await).await? {
+            Some(entries) => Ok(entries),
+            None => self.read_index(range).await,
+        }
+    }
+
+    async fn scan_index_of_all_tenants(&self, range: &MaintenanceRange) -> Result<Vec<IndexEntry>, Error> {
+        match self.unless_files_changed(self.read_index_of_all_tenants(range).await).await? {
+            Some(entries) => Ok(entries),
+            None => self.read_index_of_all_tenants(range).await,
         }
     }
 
@@ -200,10 +245,11 @@ impl Drop for SqliteStore {
         // WAL into the database when the last connection closes, and a read-only connection cannot do this.
         self.readers.close();
         self.requests = None;
-        if let Some(writer) = self.writer.take()
-            && writer.join().is_err()
-        {
-            tracing::error!("the SQLite writer thread panicked before the store was closed");
+        match self.writer.take().map(JoinHandle::join) {
+            // This version has written rows and has ended cleanly, so nobody goes back to the copy of the older format.
+            Some(Ok(Closed { has_written: true })) => migration::remove_leftovers(&self.path),
+            Some(Err(_)) => tracing::error!("the SQLite writer thread panicked before the store was closed"),
+            Some(Ok(_)) | None => {}
         }
     }
 }

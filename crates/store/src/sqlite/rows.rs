@@ -1,15 +1,19 @@
-//! The SQL statements that read and write rows, and the checksum of a row.
+//! The SQL statements that read and write rows.
 //!
 //! Invariants:
 //! - Ids are compared as bytes. No statement uses LIKE or a collation.
 //! - Every statement that reads or changes rows selects one tenant, except `tenants` and `probe`.
 //! - A row whose checksum does not match is an error and is never returned.
+//! - A row without index entries, before and after a write, costs no statement for them.
 
 use base::TenantId;
+use ports::index::IndexKey;
 use ports::store::{Batch, Expect, Key, Range, Row, Table, Write};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::error::SqliteError;
+use super::index_rows::EntryChange;
+use super::stored_row::{HAS_ENTRIES, StoredRow, checksum};
 
 const SELECT_ROW: &str = "SELECT version, value, sum FROM row WHERE tenant = ?1 AND tbl = ?2 AND id = ?3";
 const SELECT_ROWS_FROM: &str =
@@ -22,6 +26,10 @@ const SELECT_IDS_AFTER: &str = "SELECT id FROM row WHERE tenant = ?1 AND tbl = ?
 const SELECT_ROWID_AND_VERSION: &str = "SELECT rowid, version FROM row WHERE tenant = ?1 AND tbl = ?2 AND id = ?3";
 const INSERT_ROW: &str = "INSERT INTO row (version, value, sum, tenant, tbl, id) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 const UPDATE_ROW: &str = "UPDATE row SET version = ?1, value = ?2, sum = ?3 WHERE rowid = ?4";
+/// The two statements of rows with index entries also set `keys`, the list of the entries.
+const INSERT_INDEXED_ROW: &str =
+    "INSERT INTO row (version, value, sum, keys, tenant, tbl, id) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+const UPDATE_INDEXED_ROW: &str = "UPDATE row SET version = ?1, value = ?2, sum = ?3, keys = ?4 WHERE rowid = ?5";
 const DELETE_ROW: &str = "DELETE FROM row WHERE rowid = ?1";
 
 pub fn get(connection: &Connection, key: &Key) -> Result<Option<Row>, SqliteError> {
@@ -81,38 +89,83 @@ pub fn probe(connection: &Connection) -> Result<(), SqliteError> {
 pub fn apply(connection: &Connection, batch: &Batch) -> rusqlite::Result<Result<(), Key>> {
     for write in &batch.writes {
         let key = write.key();
-        let tenant = key.tenant.as_str();
-        let table = key.table.name();
-        let existing: Option<(i64, i64)> = connection
+        let existing = connection
             .prepare_cached(SELECT_ROWID_AND_VERSION)?
-            .query_row(params![tenant, table, key.id], |row| Ok((row.get(0)?, row.get(1)?)))
+            .query_row(params![key.tenant.as_str(), key.table.name(), key.id], |row| {
+                Ok(ExistingRow::new(row.get(0)?, row.get(1)?))
+            })
             .optional()?;
         let is_met = match write.expect() {
             Expect::Any => true,
             Expect::Absent => existing.is_none(),
-            Expect::Version(expected) => existing.is_some_and(|(_, version)| u64::try_from(version) == Ok(expected)),
+            Expect::Version(expected) => existing.is_some_and(|row| u64::try_from(row.version) == Ok(expected)),
         };
         if !is_met {
             return Ok(Err(key.clone()));
         }
-        match (write, existing) {
-            (Write::Put { value, .. }, Some((rowid, version))) => {
-                let version = version + 1;
-                let sum = checksum(&key.tenant, key.table, &key.id, version, value);
-                connection.prepare_cached(UPDATE_ROW)?.execute(params![version, value, sum, rowid])?;
+        match write {
+            Write::Put { value, .. } => put(connection, key, value, &[], existing)?,
+            Write::PutIndexed { value, keys, .. } => put(connection, key, value, keys, existing)?,
+            Write::Delete { .. } => {
+                if let Some(row) = existing {
+                    if row.has_entries {
+                        EntryChange::plan(connection, key, Some(row.rowid), &[])?.apply(connection, key)?;
+                    }
+                    connection.prepare_cached(DELETE_ROW)?.execute(params![row.rowid])?;
+                }
             }
-            (Write::Put { value, .. }, None) => {
-                let version = 1;
-                let sum = checksum(&key.tenant, key.table, &key.id, version, value);
-                connection.prepare_cached(INSERT_ROW)?.execute(params![version, value, sum, tenant, table, key.id])?;
-            }
-            (Write::Delete { .. }, Some((rowid, _))) => {
-                connection.prepare_cached(DELETE_ROW)?.execute(params![rowid])?;
-            }
-            (Write::Delete { .. }, None) => {}
+            Write::Check { .. } => {}
         }
     }
     Ok(Ok(()))
+}
+
+/// The part of a stored row that a write needs.
+#[derive(Debug, Clone, Copy)]
+struct ExistingRow {
+    rowid: i64,
+    version: i64,
+    has_entries: bool,
+}
+
+impl ExistingRow {
+    fn new(rowid: i64, stored_version: i64) -> Self {
+        Self { rowid, version: stored_version & !HAS_ENTRIES, has_entries: stored_version & HAS_ENTRIES != 0 }
+    }
+}
+
+/// Writes a row, and replaces its index entries by those of `keys`.
+fn put(
+    connection: &Connection,
+    key: &Key,
+    value: &[u8],
+    keys: &[IndexKey],
+    existing: Option<ExistingRow>,
+) -> rusqlite::Result<()> {
+    let version = existing.map_or(0, |row| row.version) + 1;
+    let version = if keys.is_empty() { version } else { version | HAS_ENTRIES };
+    let sum = checksum(&key.tenant, key.table, &key.id, version, value);
+    let (tenant, table, id) = (key.tenant.as_str(), key.table.name(), &key.id);
+    let indexed_rowid = existing.filter(|row| row.has_entries).map(|row| row.rowid);
+    if indexed_rowid.is_none() && keys.is_empty() {
+        match existing {
+            Some(row) => connection.prepare_cached(UPDATE_ROW)?.execute(params![version, value, sum, row.rowid])?,
+            None => connection.prepare_cached(INSERT_ROW)?.execute(params![version, value, sum, tenant, table, id])?,
+        };
+        return Ok(());
+    }
+    let change = EntryChange::plan(connection, key, indexed_rowid, keys)?;
+    let list = change.list(key);
+    match existing {
+        Some(row) => {
+            connection.prepare_cached(UPDATE_INDEXED_ROW)?.execute(params![version, value, sum, list, row.rowid])?
+        }
+        None => {
+            let parameters = params![version, value, sum, list, tenant, table, id];
+            connection.prepare_cached(INSERT_INDEXED_ROW)?.execute(parameters)?
+        }
+    };
+    change.apply(connection, key)
 }
 
 /// Reads a range with `sql_from`, which begins at an id, or with `sql_after`, which begins after an id. Returns each id
@@ -144,49 +197,4 @@ fn scan_range<T>(
         items.push((id, item));
     }
     Ok(items)
-}
-
-/// A row as it was read from the file. Its checksum is not checked yet.
-struct StoredRow {
-    version: i64,
-    value: Vec<u8>,
-    /// The checksum of the row. A row that was written by the first schema version has no checksum until it is written
-    /// again.
-    sum: Option<i64>,
-}
-
-impl StoredRow {
-    /// Reads version, value and checksum from the columns that begin at `first_column`.
-    fn read(row: &rusqlite::Row<'_>, first_column: usize) -> rusqlite::Result<Self> {
-        Ok(Self { version: row.get(first_column)?, value: row.get(first_column + 1)?, sum: row.get(first_column + 2)? })
-    }
-
-    fn into_checked(self, tenant: &TenantId, table: Table, id: &str) -> Result<Row, SqliteError> {
-        let is_intact = self.sum.is_none_or(|sum| sum == checksum(tenant, table, id, self.version, &self.value));
-        match u64::try_from(self.version) {
-            Ok(version) if is_intact => Ok(Row { version, value: self.value }),
-            _ => {
-                let row = format!("row {}/{id} of tenant {}", table.name(), tenant.as_str());
-                tracing::error!(
-                    row,
-                    "the checksum of a stored row does not match its content; restore the database from a backup"
-                );
-                Err(SqliteError::damaged_row(row))
-            }
-        }
-    }
-}
-
-/// Returns the CRC-32 of a row. SQLite notices a page with a broken structure, but not a page with changed content. The
-/// checksum covers the key too, so that a value under the key of another row is found. The checksum protects against
-/// accidents only: a person who can write the file can also write a matching checksum.
-fn checksum(tenant: &TenantId, table: Table, id: &str, version: i64, value: &[u8]) -> i64 {
-    let mut hasher = crc32fast::Hasher::new();
-    // A zero byte ends each text. The texts contain no zero bytes, so two different keys never give the same bytes.
-    for part in [tenant.as_str().as_bytes(), &[0], table.name().as_bytes(), &[0], id.as_bytes(), &[0]] {
-        hasher.update(part);
-    }
-    hasher.update(&version.to_le_bytes());
-    hasher.update(value);
-    i64::from(hasher.finalize())
 }

@@ -19,8 +19,9 @@ use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
 use super::Options;
-use super::connection::{FileIds, FilesState, IfMissing, OpenedDatabase, open_writer, wait_while_busy};
+use super::connection::{FileIds, FilesState, IfMissing, OpenedDatabase, open_writer};
 use super::error::{SqliteError, leaves_connection_usable};
+use super::modes::wait_while_busy;
 use super::readers::IdleReaders;
 use super::rows;
 use crate::OpenError;
@@ -49,6 +50,14 @@ pub struct Writer {
     idle_readers: Arc<IdleReaders>,
     /// The files of the connection that was opened last, for the readers.
     files: Arc<Mutex<FileIds>>,
+    has_written: bool,
+}
+
+/// The report of a writer that has ended.
+#[derive(Debug)]
+pub struct Closed {
+    /// A batch with a write is durable.
+    pub has_written: bool,
 }
 
 /// The result of one batch of a committed group. The error is the key of the write whose expectation was not met.
@@ -76,7 +85,8 @@ impl Writer {
     pub fn open(path: &Path, idle_readers: Arc<IdleReaders>, options: &Options) -> Result<Self, OpenError> {
         let opened = open_writer(path, options, IfMissing::Create)?;
         let files = Arc::new(Mutex::new(opened.ids()));
-        Ok(Self { path: path.to_owned(), options: options.clone(), opened: Some(opened), idle_readers, files })
+        let path = path.to_owned();
+        Ok(Self { path, options: options.clone(), opened: Some(opened), idle_readers, files, has_written: false })
     }
 
     /// Returns the files of the connection that was opened last. The value changes when the writer opens another connection.
@@ -85,11 +95,12 @@ impl Writer {
     }
 
     /// Commits requests until the last sender is dropped and every request is answered.
-    pub fn run(mut self, mut requests: mpsc::Receiver<CommitRequest>) {
+    pub fn run(mut self, mut requests: mpsc::Receiver<CommitRequest>) -> Closed {
         while let Some(first) = requests.blocking_recv() {
             let group = collect_group(first, &mut requests);
             self.commit_group(group);
         }
+        Closed { has_written: self.has_written }
     }
 
     fn commit_group(&mut self, group: Vec<CommitRequest>) {
@@ -97,6 +108,7 @@ impl Writer {
         match self.try_commit(&batches) {
             Ok(outcomes) => {
                 for (request, outcome) in group.into_iter().zip(outcomes) {
+                    self.has_written |= outcome.is_ok() && !request.batch.writes.is_empty();
                     send_answer(request, outcome.map_err(Error::Conflict));
                 }
             }
@@ -195,8 +207,8 @@ fn collect_group(first: CommitRequest, requests: &mut mpsc::Receiver<CommitReque
 
 fn value_bytes_of(batch: &Batch) -> usize {
     let value_bytes = |write: &Write| match write {
-        Write::Put { value, .. } => value.len(),
-        Write::Delete { .. } => 0,
+        Write::Put { value, .. } | Write::PutIndexed { value, .. } => value.len(),
+        Write::Delete { .. } | Write::Check { .. } => 0,
     };
     batch.writes.iter().map(value_bytes).sum()
 }

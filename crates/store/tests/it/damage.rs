@@ -161,6 +161,7 @@ async fn a_database_of_the_first_format_is_migrated() {
         ) STRICT, WITHOUT ROWID;
         INSERT INTO first SELECT tenant, tbl, id, version, value FROM row;
         DROP TABLE row;
+        DROP TABLE row_index;
         ALTER TABLE first RENAME TO row;
         PRAGMA user_version = 1",
     )

@@ -6,7 +6,9 @@
 
 mod blobs;
 mod damage;
+mod indexes;
 mod kill;
+mod migration;
 mod s3;
 mod secrets;
 mod sqlite;

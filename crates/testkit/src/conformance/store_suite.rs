@@ -14,6 +14,9 @@ pub async fn store<S: Store + ?Sized + 'static>(make: impl AsyncFn() -> Arc<S>) 
     a_write_succeeds_only_if_it_finds_what_it_expects(&*make().await).await;
     a_batch_is_all_or_nothing(&*make().await).await;
     writes_of_one_key_are_in_order(&*make().await).await;
+    a_check_guards_its_batch_and_changes_nothing(&*make().await).await;
+    a_check_sees_earlier_writes_of_its_batch(&*make().await).await;
+    a_checked_row_cannot_change_before_the_commit(make().await).await;
     tenants_and_tables_are_separate(&*make().await).await;
     scans_are_in_the_order_of_bytes(&*make().await).await;
     prefixes_are_plain_text(&*make().await).await;
@@ -135,6 +138,80 @@ async fn writes_of_one_key_are_in_order<S: Store + ?Sized>(store: &S) {
     assert_eq!(read(store, &a).await, row(1, b"5"), "made again within one batch, it starts at 1");
     write(store, put(&a, b"6", Expect::Any).delete(a.clone(), Expect::Version(2))).await;
     assert_eq!(read(store, &a).await, None);
+}
+
+async fn a_check_guards_its_batch_and_changes_nothing<S: Store + ?Sized>(store: &S) {
+    let (lease, other) = (key("lease"), Key::new(&tenant("other"), Table::Connection, "lease"));
+    write(store, put(&lease, b"epoch 1", Expect::Absent)).await;
+    for wrong in [Expect::Absent, Expect::Version(0), Expect::Version(2), Expect::Version(u64::MAX)] {
+        let before = put(&key("a"), b"1", Expect::Any).check(lease.clone(), wrong);
+        refused(store, before, &lease).await;
+        let after = Batch::default().check(lease.clone(), wrong).put(key("a"), b"1".to_vec(), Expect::Any);
+        refused(store, after, &lease).await;
+        refused(store, Batch::default().check(lease.clone(), wrong), &lease).await;
+        assert_eq!(read(store, &key("a")).await, None, "{wrong:?}: a batch whose check fails is not applied");
+    }
+    refused(store, put(&key("a"), b"1", Expect::Any).check(other.clone(), Expect::Version(1)), &other).await;
+    let batch = Batch::default()
+        .check(lease.clone(), Expect::Version(1))
+        .check(other.clone(), Expect::Absent)
+        .check(other.clone(), Expect::Any)
+        .put(key("a"), b"1".to_vec(), Expect::Absent);
+    write(store, batch.clone()).await;
+    assert_eq!(read(store, &key("a")).await, row(1, b"1"));
+    assert_eq!(read(store, &lease).await, row(1, b"epoch 1"), "a check does not count as a write");
+    assert_eq!(read(store, &other).await, None, "a check creates no row");
+    refused(store, batch, &key("a")).await;
+    write(store, put(&lease, b"epoch 2", Expect::Version(1))).await;
+    let late = put(&key("b"), b"1", Expect::Any).check(lease.clone(), Expect::Version(1));
+    refused(store, late, &lease).await;
+    assert_eq!(read(store, &key("b")).await, None);
+}
+
+async fn a_check_sees_earlier_writes_of_its_batch<S: Store + ?Sized>(store: &S) {
+    let a = key("a");
+    let put_and_check = put(&a, b"1", Expect::Absent).check(a.clone(), Expect::Version(1));
+    write(store, put_and_check.clone().put(a.clone(), b"2".to_vec(), Expect::Version(1))).await;
+    assert_eq!(read(store, &a).await, row(2, b"2"));
+    let stale = put(&a, b"3", Expect::Version(2)).check(a.clone(), Expect::Version(2));
+    refused(store, stale, &a).await;
+    assert_eq!(read(store, &a).await, row(2, b"2"), "the write before the check is taken back");
+    let early = Batch::default().check(a.clone(), Expect::Version(3)).put(a.clone(), b"3".to_vec(), Expect::Any);
+    refused(store, early, &a).await;
+    let deleted = Batch::default().delete(a.clone(), Expect::Any).check(a.clone(), Expect::Absent);
+    write(store, deleted.put(key("b"), b"1".to_vec(), Expect::Absent)).await;
+    assert_eq!(read(store, &a).await, None);
+    write(store, put_and_check).await;
+    assert_eq!(read(store, &a).await, row(1, b"1"));
+}
+
+/// An owner writes under a lease while another one takes the lease over. After the takeover no write of the first
+/// owner may succeed.
+async fn a_checked_row_cannot_change_before_the_commit<S: Store + ?Sized + 'static>(store: Arc<S>) {
+    write(&*store, put(&key("lease"), b"first", Expect::Absent)).await;
+    let writer = {
+        let store = Arc::clone(&store);
+        tokio::spawn(async move {
+            let mut written = 0u32;
+            loop {
+                let batch = put(&key("progress"), (written + 1).to_string().as_bytes(), Expect::Any)
+                    .check(key("lease"), Expect::Version(1));
+                match store.commit(batch).await {
+                    Ok(()) => written += 1,
+                    Err(Error::Conflict(at)) => break assert_eq!(at, key("lease")),
+                    Err(error) => panic!("a checked write failed: {error:?}"),
+                }
+                tokio::task::yield_now().await;
+            }
+        })
+    };
+    while read(&*store, &key("progress")).await.is_none() {
+        tokio::task::yield_now().await;
+    }
+    write(&*store, put(&key("lease"), b"second", Expect::Version(1))).await;
+    let at_takeover = read(&*store, &key("progress")).await;
+    writer.await.expect("the first owner");
+    assert_eq!(read(&*store, &key("progress")).await, at_takeover, "the old owner wrote after the takeover");
 }
 
 async fn tenants_and_tables_are_separate<S: Store + ?Sized>(store: &S) {

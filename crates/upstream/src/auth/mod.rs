@@ -1,11 +1,14 @@
 //! Adds credentials to requests: bearer tokens, API keys, Basic authentication and OAuth tokens. Signing a request
 //! means to add its credential.
-//! Invariant: the value of a secret is written into one header or one query parameter only. An error about a value
-//! contains the name of the secret and no part of the value.
+//! Invariants:
+//! - The value of a secret is written into one header or one query parameter only. An error about a value contains the
+//!   name of the secret and no part of the value.
+//! - Each secret is asked for together with the origin to which it goes, so that `ports::Secrets` can refuse an origin to
+//!   which the secret is not bound.
 
 mod oauth;
 
-use base::{Auth, Secret};
+use base::{Auth, Origin, Secret};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ports::upstream::{Call, Error};
@@ -15,8 +18,9 @@ pub(crate) use oauth::TokenCache;
 
 use crate::failure::refusal_error;
 use crate::outgoing::{Outgoing, Refusal};
+use crate::redact::{MIN_SECRET_CHARS, SentSecrets};
 use crate::transport::Transport;
-use oauth::{IssuedToken, TokenEndpoint, TokenKey, TokenProblem};
+use oauth::{ClientCredentials, IssuedToken, TokenEndpoint, TokenKey, TokenProblem};
 
 /// The credentials that were added to a request. The later steps of the call (retry, cache, redaction) need them.
 #[derive(Debug, Clone, Default)]
@@ -36,6 +40,8 @@ pub(crate) struct Signer<'a> {
     pub(crate) transport: &'a Transport,
     pub(crate) secrets: &'a dyn Secrets,
     pub(crate) tokens: &'a TokenCache,
+    /// The record of the secrets that each origin has received.
+    pub(crate) sent: &'a SentSecrets,
     pub(crate) call: &'a Call,
     pub(crate) label: &'a str,
 }
@@ -65,24 +71,24 @@ impl Signer<'_> {
             |secret: Secret| Signed { token: None, values: vec![secret.clone()], credential: Some(secret) };
         match auth {
             Auth::Bearer(name) => {
-                let secret = self.secret(name).await?;
+                let secret = self.credential(name).await?;
                 self.set_header(outgoing, "authorization", &bearer_credential(&secret), name)?;
                 Ok(with_credential(secret))
             }
             Auth::Header { name: header, secret: name, prefix } => {
-                let secret = self.secret(name).await?;
+                let secret = self.credential(name).await?;
                 let prefixed = prefix.as_ref().map(|prefix| Secret::new(format!("{prefix} {}", secret.expose())));
                 self.set_header(outgoing, header, prefixed.as_ref().unwrap_or(&secret), name)?;
                 Ok(with_credential(secret))
             }
             Auth::Query { name: parameter, secret: name } => {
-                let secret = self.secret(name).await?;
+                let secret = self.credential(name).await?;
                 outgoing.set_secret_parameter(parameter, &secret);
                 Ok(with_credential(secret))
             }
             Auth::Basic { user: user_name, password: password_name } => {
-                let user = self.secret(user_name).await?;
-                let password = self.secret(password_name).await?;
+                let user = self.usable_secret(user_name, self.target()).await.map_err(|e| self.secret_error(e))?;
+                let password = self.credential(password_name).await?;
                 // The first colon ends the user name (RFC 7617), so a user name with a colon would change the password.
                 if user.expose().contains(':') {
                     return Err(self.secret_error(unusable(user_name, "a user name has no colon")));
@@ -117,11 +123,18 @@ impl Signer<'_> {
         endpoint: &TokenEndpoint<'_>,
         refused_token: Option<u64>,
     ) -> Result<IssuedToken, Error> {
+        // The token gives the rights of the client's secret, so it goes only where the secret may go. Otherwise a catalog
+        // with the token endpoint of one API and an origin of its own would receive tokens of this API.
+        let binding = self.secrets.check_binding(&self.call.tenant, endpoint.client_secret_name, self.target());
+        binding.await.map_err(|source| self.secret_error(source))?;
         let key = TokenKey { tenant: self.call.tenant.clone(), auth: auth.clone() };
         let fetch = async {
-            let client_id = self.usable_secret(endpoint.client_id_name).await.map_err(TokenProblem::Secret)?;
-            let client_secret = self.usable_secret(endpoint.client_secret_name).await.map_err(TokenProblem::Secret)?;
-            oauth::fetch_token(self.transport, endpoint, &client_id, &client_secret).await
+            let target = self.transport.route_of(endpoint.origin);
+            let client_id = self.usable_secret(endpoint.client_id_name, target).await.map_err(TokenProblem::Secret)?;
+            let client_secret =
+                self.long_secret(endpoint.client_secret_name, target).await.map_err(TokenProblem::Secret)?;
+            let client = ClientCredentials { id: &client_id, secret: &client_secret };
+            oauth::fetch_token(self.transport, self.sent, &self.call.tenant, endpoint, client).await
         };
         let token = self.tokens.get(key, || self.transport.now(), refused_token, fetch).await;
         token.map_err(|problem| match problem {
@@ -144,14 +157,29 @@ impl Signer<'_> {
         })
     }
 
-    async fn secret(&self, name: &str) -> Result<Secret, Error> {
-        self.usable_secret(name).await.map_err(|source| self.secret_error(source))
+    /// Returns the origin to which the request really goes.
+    fn target(&self) -> &Origin {
+        self.transport.route_of(&self.call.request.origin)
+    }
+
+    /// Returns a secret that is put into the request as its credential.
+    async fn credential(&self, name: &str) -> Result<Secret, Error> {
+        self.long_secret(name, self.target()).await.map_err(|source| self.secret_error(source))
+    }
+
+    /// Returns a secret that is long enough to be recognised in an answer that echoes it.
+    async fn long_secret(&self, name: &str, origin: &Origin) -> Result<Secret, secrets::Error> {
+        let secret = self.usable_secret(name, origin).await?;
+        if secret.expose().chars().count() < MIN_SECRET_CHARS {
+            return Err(secrets::Error::TooShort { name: name.to_owned(), least: MIN_SECRET_CHARS });
+        }
+        Ok(secret)
     }
 
     /// Returns a secret that has no control characters. A value with a control character, such as a line break at the
     /// end, is a mistake of the operator and is refused for every form of credential.
-    async fn usable_secret(&self, name: &str) -> Result<Secret, secrets::Error> {
-        let secret = self.secrets.get(&self.call.tenant, name).await?;
+    async fn usable_secret(&self, name: &str, origin: &Origin) -> Result<Secret, secrets::Error> {
+        let secret = self.secrets.get(&self.call.tenant, name, origin).await?;
         if secret.expose().contains(char::is_control) {
             Err(unusable(name, CONTROL_CHARACTER_HINT))
         } else {

@@ -20,6 +20,7 @@ use url::form_urlencoded;
 
 use crate::failure::Failure;
 use crate::outgoing::{Outgoing, Refusal};
+use crate::redact::{MIN_SECRET_CHARS, Redactor, SentSecrets};
 use crate::retry::RetryPolicy;
 use crate::transport::Transport;
 
@@ -103,6 +104,13 @@ pub(crate) struct TokenEndpoint<'a> {
     pub(crate) scopes: &'a [String],
 }
 
+/// The values with which a client authenticates to its token endpoint.
+#[derive(Clone, Copy)]
+pub(crate) struct ClientCredentials<'a> {
+    pub(crate) id: &'a Secret,
+    pub(crate) secret: &'a Secret,
+}
+
 impl TokenCache {
     /// Returns a valid token of a client. `refused` is the number of a token that the API has refused. `fetch` is
     /// polled only if the cache has no valid token.
@@ -157,9 +165,10 @@ impl TokenCache {
 /// Fetches a token from its endpoint. The request is retried like a read.
 pub(crate) async fn fetch_token(
     transport: &Transport,
+    sent: &SentSecrets,
+    tenant: &TenantId,
     endpoint: &TokenEndpoint<'_>,
-    client_id: &Secret,
-    client_secret: &Secret,
+    client: ClientCredentials<'_>,
 ) -> Result<Token, TokenProblem> {
     let mut fields = vec![("grant_type".to_owned(), "client_credentials".to_owned())];
     if !endpoint.scopes.is_empty() {
@@ -169,10 +178,13 @@ pub(crate) async fn fetch_token(
     let mut outgoing = Outgoing::form(target, endpoint.path, &fields).map_err(TokenProblem::Refused)?;
     // The client's id and secret are form-encoded before they are used as user and password of Basic authentication
     // (RFC 6749, 2.3.1).
-    let user = form_encode(client_id);
-    let password = form_encode(client_secret);
+    let user = form_encode(client.id);
+    let password = form_encode(client.secret);
     let credential = super::basic_credential(user.expose(), password.expose());
     outgoing.set_secret_header("authorization", &credential).map_err(TokenProblem::Refused)?;
+
+    let encoded = Secret::new(credential.expose().trim_start_matches("Basic "));
+    let redactor = sent.record(tenant, endpoint.origin, &[client.secret.clone(), encoded]);
 
     let label = format!("POST {}{}", endpoint.origin, endpoint.path);
     let policy = RetryPolicy::of_own_request(&label, transport.options.retries);
@@ -189,7 +201,9 @@ pub(crate) async fn fetch_token(
             Some(wait) => transport.clock.sleep(wait).await,
             None => {
                 let answer = outcome.map_err(no_answer_error);
-                return answer.and_then(|answer| read_token(&answer, requested_at)).map_err(TokenProblem::Token);
+                return answer
+                    .and_then(|answer| read_token(&answer, requested_at, redactor.as_deref()))
+                    .map_err(TokenProblem::Token);
             }
         }
     }
@@ -219,7 +233,7 @@ struct DeniedToken {
 }
 
 /// Reads the token in the answer to a request that was sent at `requested_at`.
-fn read_token(answer: &Response, requested_at: Timestamp) -> Result<Token, TokenError> {
+fn read_token(answer: &Response, requested_at: Timestamp, redactor: Option<&Redactor>) -> Result<Token, TokenError> {
     if !answer.is_success() {
         let denied: Option<DeniedToken> = serde_json::from_slice(&answer.body).ok();
         // The error code is shown only if it has the form of OAuth's codes, because another text may repeat the
@@ -227,14 +241,16 @@ fn read_token(answer: &Response, requested_at: Timestamp) -> Result<Token, Token
         let is_code = |code: &String| {
             !code.is_empty() && code.len() <= 40 && code.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
         };
-        let code = denied.map(|denied| denied.error).filter(is_code);
+        let is_clean = |code: &String| redactor.is_none_or(|redactor| !redactor.is_in(code));
+        let code = denied.map(|denied| denied.error).filter(is_code).filter(is_clean);
         return Err(TokenError::Refused { status: answer.status, code });
     }
     let granted: GrantedToken = serde_json::from_slice(&answer.body).map_err(|_| TokenError::Unreadable)?;
     let value = Secret::new(granted.access_token);
     let is_bearer = granted.token_type.is_none_or(|kind| kind.eq_ignore_ascii_case("bearer"));
-    let fits_header = !value.expose().is_empty() && value.expose().bytes().all(|byte| byte.is_ascii_graphic());
-    if !is_bearer || !fits_header {
+    let fits_header = value.expose().bytes().all(|byte| byte.is_ascii_graphic());
+    // A shorter token could not be removed from answers that echo it.
+    if !is_bearer || !fits_header || value.expose().len() < MIN_SECRET_CHARS {
         return Err(TokenError::Unreadable);
     }
     let seconds = match &granted.expires_in {
@@ -255,13 +271,16 @@ mod tests {
     use super::*;
 
     fn token_of(status: u16, body: &str) -> Result<Token, TokenError> {
-        read_token(&Response { status, headers: vec![], body: body.as_bytes().to_vec() }, Timestamp(1_000_000))
+        read_token(&Response { status, headers: vec![], body: body.as_bytes().to_vec() }, Timestamp(1_000_000), None)
     }
 
     #[test]
     fn a_token_is_not_used_shortly_before_its_end() {
         let valid_until = |expires: &str| {
-            token_of(200, &format!(r#"{{"access_token":"abc","token_type":"bearer"{expires}}}"#)).unwrap().valid_until.0
+            token_of(200, &format!(r#"{{"access_token":"abcdef","token_type":"bearer"{expires}}}"#))
+                .unwrap()
+                .valid_until
+                .0
         };
         assert_eq!(valid_until(r#","expires_in":3600"#), 1_000_000 + 3_600_000 - 30_000);
         assert_eq!(valid_until(r#","expires_in":"60""#), 1_000_000 + 60_000 - 12_000);
@@ -277,11 +296,12 @@ mod tests {
         assert_eq!(token_of(401, r#"{"error":"invalid_client"}"#).unwrap_err(), refused(401, Some("invalid_client")));
         assert_eq!(token_of(400, r#"{"error":"Some words, secret"}"#).unwrap_err(), refused(400, None));
         assert_eq!(token_of(500, "oops").unwrap_err(), refused(500, None));
-        for bad in ["", "[]", "{}", r#"{"access_token":""}"#, r#"{"access_token":"a\nb"}"#, r#"{"access_token":"é"}"#]
+        for bad in
+            ["", "[]", "{}", r#"{"access_token":"five5"}"#, r#"{"access_token":"a\nb"}"#, r#"{"access_token":"é"}"#]
         {
             assert_eq!(token_of(200, bad).unwrap_err(), TokenError::Unreadable, "{bad}");
         }
-        let other = r#"{"access_token":"abc","token_type":"mac"}"#;
+        let other = r#"{"access_token":"abcdef","token_type":"mac"}"#;
         assert_eq!(token_of(200, other).unwrap_err(), TokenError::Unreadable);
         let token = token_of(200, r#"{"access_token":"hunter2"}"#).unwrap();
         assert!(!format!("{token:?}").contains("hunter2"));

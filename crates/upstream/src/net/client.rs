@@ -78,7 +78,7 @@ mod tests {
     #[tokio::test]
     async fn without_roots_there_is_a_client_that_trusts_no_certificate() {
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let resolver = Resolver { lookup: Arc::new(SystemLookup), rule: AddressRule::PublicOrLocalhost };
+        let resolver = Resolver { lookup: Arc::new(SystemLookup), rule: AddressRule::PublicOrLocalhost, refused: None };
         let client = without_roots(&Options::default(), Arc::new(resolver)).unwrap();
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();

@@ -1,8 +1,11 @@
 //! The HTTP clients for APIs, and the rules for the addresses to which they may connect.
-//! Invariant: the client never connects to a non-public address for a public host name. The client connects to exactly
-//! the addresses that were checked, because a second lookup could return other addresses (DNS rebinding).
+//! Invariants:
+//! - The client never connects to a non-public address for a public host name, and never to this server itself.
+//! - The client connects to exactly the addresses that were checked, because a second lookup could return other
+//!   addresses (DNS rebinding).
 
 mod client;
+mod own;
 mod reach;
 mod resolve;
 
@@ -14,9 +17,10 @@ use reqwest::Client;
 use url::{Host, Url};
 
 pub use resolve::NameLookup;
-pub(crate) use resolve::{PrivateAddressError, SystemLookup};
+pub(crate) use resolve::{OwnServerError, PrivateAddressError, SystemLookup};
 
 use crate::options::{BuildError, Options};
+use crate::own_servers::RefusedServers;
 use reach::Reach;
 use resolve::{AddressRule, Resolver};
 
@@ -27,41 +31,73 @@ pub(crate) struct Clients {
     guarded: Client,
     /// The client for routes to host names. A route to an IP address needs no lookup and uses `guarded`.
     routed: Option<Client>,
+    /// The servers that no client may reach.
+    refused: RefusedServers,
+    /// The clients for requests whose port is that of an own server. Their resolvers also refuse addresses of own
+    /// servers.
+    beside_own: Option<BesideOwn>,
+}
+
+/// Clients like those of `Clients`, for requests whose port is that of an own server.
+struct BesideOwn {
+    guarded: Client,
+    routed: Client,
+}
+
+/// The reason for which a request gets no client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AddressRefusal {
+    Private,
+    OwnServer,
 }
 
 impl Clients {
     pub(crate) fn build(options: &Options, lookup: Arc<dyn NameLookup>) -> Result<Self, BuildError> {
-        let has_named_route = options.routes.values().any(|target| address_of(target.as_str()).is_none());
-        let routed = if has_named_route {
-            let resolver = Resolver { lookup: Arc::clone(&lookup), rule: AddressRule::Any };
-            Some(client::build(options, Arc::new(resolver))?)
-        } else {
-            None
+        let build = |rule, refused| {
+            let resolver = Resolver { lookup: Arc::clone(&lookup), rule, refused };
+            client::build(options, Arc::new(resolver))
         };
-        let resolver = Resolver { lookup, rule: AddressRule::PublicOrLocalhost };
-        let guarded = client::build(options, Arc::new(resolver))?;
-        Ok(Self { guarded, routed })
+        let has_named_route = options.routes.values().any(|target| address_of(target.as_str()).is_none());
+        let routed = if has_named_route { Some(build(AddressRule::Any, None)?) } else { None };
+        let guarded = build(AddressRule::PublicOrLocalhost, None)?;
+        let refused = options.refused_servers.clone();
+        let beside_own = if refused == RefusedServers::default() {
+            None
+        } else {
+            Some(BesideOwn {
+                guarded: build(AddressRule::PublicOrLocalhost, Some(refused.clone()))?,
+                routed: build(AddressRule::Any, Some(refused.clone()))?,
+            })
+        };
+        Ok(Self { guarded, routed, refused, beside_own })
     }
 
     /// Returns the client for a request to `url`. `origin` is the origin of the request in the catalog, and `is_routed`
     /// is true if the operator has set a route for this origin.
-    pub(crate) fn of(&self, url: &Url, origin: &Origin, is_routed: bool) -> Result<&Client, PrivateAddressError> {
-        if is_routed {
-            return Ok(self.routed.as_ref().unwrap_or(&self.guarded));
-        }
-        // The resolver is not called for a host that is an IP address, so the address is checked here.
+    pub(crate) fn of(&self, url: &Url, origin: &Origin, is_routed: bool) -> Result<&Client, AddressRefusal> {
+        // The resolver is not called for a host that is an IP address, so such an address is checked here.
         let address = match url.host() {
-            Some(Host::Ipv4(address)) => IpAddr::V4(address),
-            Some(Host::Ipv6(address)) => IpAddr::V6(address),
-            _ => return Ok(&self.guarded),
+            Some(Host::Ipv4(address)) => Some(IpAddr::V4(address)),
+            Some(Host::Ipv6(address)) => Some(IpAddr::V6(address)),
+            _ => None,
         };
+        let listeners = self.refused.listeners_at_port_of(url);
+        if self.refused.has_name_of(url) || address.is_some_and(|address| own::reaches_listener(address, &listeners)) {
+            return Err(AddressRefusal::OwnServer);
+        }
+        let beside_own = self.beside_own.as_ref().filter(|_| !listeners.is_empty());
+        let guarded = beside_own.map_or(&self.guarded, |clients| &clients.guarded);
+        if is_routed {
+            return Ok(beside_own.map(|clients| &clients.routed).or(self.routed.as_ref()).unwrap_or(guarded));
+        }
+        let Some(address) = address else { return Ok(guarded) };
         let is_plainly_written = address_of(origin.as_str()) == Some(address);
         match Reach::of(address) {
-            Reach::Public => Ok(&self.guarded),
+            Reach::Public => Ok(guarded),
             // An origin may be a private address only if a reader of the catalog can recognise it: `127.0.0.1` is
             // allowed, `0x7f000001` and `::ffff:7f00:1` are not.
-            Reach::Loopback | Reach::Private if is_plainly_written && !reach::wraps_ipv4(address) => Ok(&self.guarded),
-            _ => Err(PrivateAddressError),
+            Reach::Loopback | Reach::Private if is_plainly_written && !reach::wraps_ipv4(address) => Ok(guarded),
+            _ => Err(AddressRefusal::Private),
         }
     }
 }

@@ -30,6 +30,14 @@ pub(crate) fn wraps_ipv4(address: IpAddr) -> bool {
     matches!(address, IpAddr::V6(address) if wrapped_ipv4(address).is_some())
 }
 
+/// Returns the IPv4 address in an address that contains one, and otherwise the address itself.
+pub(crate) fn plain(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V6(inner) => wrapped_ipv4(inner).map_or(address, IpAddr::V4),
+        IpAddr::V4(_) => address,
+    }
+}
+
 fn reach_of_ipv4(address: Ipv4Addr) -> Reach {
     match address.octets() {
         [127, ..] => Reach::Loopback,

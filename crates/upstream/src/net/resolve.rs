@@ -10,7 +10,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
+use super::own::reaches_listener;
 use super::reach::Reach;
+use crate::own_servers::RefusedServers;
 
 /// A source of the addresses of host names.
 #[async_trait]
@@ -33,6 +35,8 @@ impl NameLookup for SystemLookup {
 pub(crate) struct Resolver {
     pub(crate) lookup: Arc<dyn NameLookup>,
     pub(crate) rule: AddressRule,
+    /// Set for the client of requests whose port is that of an own server: addresses of own servers are refused.
+    pub(crate) refused: Option<RefusedServers>,
 }
 
 /// The rule for the addresses that a host name may have.
@@ -44,6 +48,11 @@ pub(crate) enum AddressRule {
     PublicOrLocalhost,
 }
 
+/// The error for a host that has an address of this server itself.
+#[derive(Debug, thiserror::Error)]
+#[error("the host of the request has an address of this server itself")]
+pub(crate) struct OwnServerError;
+
 /// The error for a host that has an address which its rule does not allow.
 #[derive(Debug, thiserror::Error)]
 #[error("the host name of the request has an address that is not public")]
@@ -53,8 +62,12 @@ impl Resolve for Resolver {
     fn resolve(&self, name: Name) -> Resolving {
         let lookup = Arc::clone(&self.lookup);
         let rule = self.rule;
+        let listeners = self.refused.as_ref().map(RefusedServers::listeners).unwrap_or_default();
         Box::pin(async move {
             let addresses = lookup.lookup(name.as_str()).await?;
+            if addresses.iter().any(|address| reaches_listener(*address, &listeners)) {
+                return Err(OwnServerError.into());
+            }
             if !addresses.iter().all(|address| is_allowed(rule, name.as_str(), *address)) {
                 return Err(PrivateAddressError.into());
             }

@@ -6,6 +6,7 @@
 //! - A pause applies only to the tenant whose call received it, because limits of APIs usually belong to a credential.
 //! - A call waits for a pause only if the pause is at most `MAX_RETRY_AFTER`.
 
+mod fair_semaphore;
 mod in_flight;
 mod rate_limit;
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Auth, Method, Origin, Payload, Request};
+use ports::Upstream;
 use ports::upstream::{Error, TokenError};
 use serde_json::json;
 use upstream::Options;
@@ -227,4 +228,114 @@ async fn a_token_origin_is_routed_like_any_other() {
     let routes = BTreeMap::from([(named.clone(), demo)]);
     let fixture = Fixture::with(Options { routes, ..Options::default() });
     assert_eq!(fixture.read(with_auth(oauth(&named), get(&named, "/auth/oauth2"))).await.unwrap().status, 200);
+}
+
+#[tokio::test]
+async fn a_secret_is_sent_only_to_an_origin_to_which_it_is_bound() {
+    let server = Server::always(ok("")).await;
+    let fixture = Fixture::new();
+    let name = || "BOUND_ELSEWHERE".to_owned();
+    let user = || "DEMO_USER".to_owned();
+    for auth in [
+        Auth::Bearer(name()),
+        Auth::Header { name: "X-Key".to_owned(), secret: name(), prefix: None },
+        Auth::Query { name: "key".to_owned(), secret: name() },
+        Auth::Basic { user: name(), password: "TOKEN".to_owned() },
+        Auth::Basic { user: user(), password: name() },
+    ] {
+        for anonymous in [false, true] {
+            let request = Request { anonymous, ..with_auth(auth.clone(), get(&server.origin, "/")) };
+            let error = fixture.read(request).await.unwrap_err();
+            let Error::Secret { source: ports::secrets::Error::NotBound { name, origin }, .. } = &error else {
+                panic!("{error:?}")
+            };
+            assert_eq!((name.as_str(), origin), ("BOUND_ELSEWHERE", &server.origin));
+            let command = format!("tokamak secret bind BOUND_ELSEWHERE {}", server.origin);
+            assert!(error.to_string().contains(&command) && error.to_string().contains("E0601"), "{error}");
+        }
+    }
+    let missing =
+        fixture.upstream.missing_secrets(&base::TenantId::local(), &server.origin, &Auth::Bearer(name())).await;
+    assert_eq!(missing, ["BOUND_ELSEWHERE"]);
+    assert_eq!(server.connections(), 0);
+}
+
+#[tokio::test]
+async fn a_client_secret_and_its_tokens_go_only_to_bound_origins() {
+    let (token_server, api) = (Server::always(ok("{}")).await, Server::always(ok("")).await);
+    let elsewhere = Origin::parse(crate::fixture::ELSEWHERE).unwrap();
+    // The token endpoint or the API is a server to which the client's secret is not bound. The first route makes the
+    // other one reachable here; a route is the origin to which a request really goes.
+    let routes = BTreeMap::new();
+    let fixture = Fixture::with(Options { routes, ..Options::default() });
+    let client = |token_origin: &Origin| Auth::Oauth2 {
+        token_origin: token_origin.clone(),
+        token_path: "/t".to_owned(),
+        client_id: "CLIENT_ID".to_owned(),
+        client_secret: "BOUND_ELSEWHERE".to_owned(),
+        scopes: vec![],
+    };
+    for (token_origin, origin, refused) in [
+        (&token_server.origin, &elsewhere, &token_server.origin),
+        (&elsewhere, &api.origin, &api.origin),
+        (&token_server.origin, &api.origin, &api.origin),
+    ] {
+        let error = fixture.read(with_auth(client(token_origin), get(origin, "/"))).await.unwrap_err();
+        let Error::Secret { source: ports::secrets::Error::NotBound { origin, .. }, .. } = &error else {
+            panic!("{error:?}")
+        };
+        assert_eq!(origin, refused);
+    }
+    assert_eq!((token_server.connections(), api.connections()), (0, 0));
+}
+
+#[tokio::test]
+async fn a_secret_that_is_too_short_to_be_recognised_signs_nothing() {
+    let server = Server::always(ok("")).await;
+    let short = || "SHORT".to_owned();
+    for auth in [
+        Auth::Bearer(short()),
+        Auth::Query { name: "key".to_owned(), secret: short() },
+        Auth::Basic { user: "DEMO_USER".to_owned(), password: short() },
+    ] {
+        let error = Fixture::new().read(with_auth(auth, get(&server.origin, "/"))).await.unwrap_err();
+        let too_short = matches!(&error, Error::Secret { source: ports::secrets::Error::TooShort { .. }, .. });
+        assert!(too_short && error.to_string().contains("E0602") && !error.to_string().contains("five5"), "{error}");
+    }
+    assert_eq!(server.connections(), 0);
+    // A user name is not secret and may be short.
+    let auth = Auth::Basic { user: short(), password: "TOKEN".to_owned() };
+    assert_eq!(Fixture::new().read(with_auth(auth, get(&server.origin, "/"))).await.unwrap().status, 200);
+}
+
+#[tokio::test]
+async fn an_echo_is_removed_from_every_later_answer_of_the_origin_and_from_failures() {
+    let echo = r#"{"seen": "\u0068unter2-very-secret", "b64": "eCBodW50ZXIyLXZlcnktc2VjcmV0IHk=", "x": 1}"#;
+    let server = Server::start(move |_, request| {
+        let line = request.line.as_str();
+        if line.contains("/redirect") {
+            let location = "Location: https://x.example/hunter2%2Dvery-secret/y\r\n";
+            vec![reply(&with_status("302 Found", location, ""))]
+        } else if line.contains("/encoding") {
+            vec![reply(&with_status("200 OK", "Content-Encoding: hunter2-very-secret\r\n", "x"))]
+        } else {
+            vec![reply(&with_status("200 OK", "X-Echo: 68756e746572322d766572792d736563726574\r\n", echo))]
+        }
+    })
+    .await;
+    let fixture = Fixture::with(Options { retries: 0, ..Options::default() });
+    let clean = |answer: &base::Response| {
+        let body = String::from_utf8(answer.body.clone()).unwrap();
+        assert_eq!(json(answer)["seen"], "[secret]", "{body}");
+        assert!(!body.contains("W50ZXIy") && body.contains("\"x\": 1"), "{body}");
+        assert_eq!(answer.header("x-echo"), Some("[secret]"));
+    };
+    clean(&fixture.read(crate::fixture::signed(get(&server.origin, "/"))).await.unwrap());
+    // The API may have stored the secret and answers with it later, to a call that is not signed.
+    clean(&fixture.read(get(&server.origin, "/")).await.unwrap());
+    for path in ["/redirect", "/encoding"] {
+        let error = fixture.read(crate::fixture::signed(get(&server.origin, path))).await.unwrap_err();
+        let shown = printed_with_causes(&error);
+        assert!(shown.contains("[secret]") && !shown.contains("very-secret"), "{shown}");
+    }
 }

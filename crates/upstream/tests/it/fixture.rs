@@ -16,6 +16,9 @@ use upstream::{BuildError, HttpUpstream, NameLookup, Options};
 
 pub const TOKEN: &str = "hunter2-very-secret";
 
+/// The origin to which the secret `BOUND_ELSEWHERE` is bound.
+pub const ELSEWHERE: &str = "https://elsewhere.example";
+
 /// A clock whose time changes only by a sleep or by `Fixture::advance`.
 pub struct FakeClock {
     /// The current time of the clock in milliseconds since 1970.
@@ -41,8 +44,11 @@ struct FixedSecrets;
 
 #[async_trait]
 impl Secrets for FixedSecrets {
-    async fn get(&self, _: &TenantId, name: &str) -> Result<Secret, secrets::Error> {
+    async fn get(&self, tenant: &TenantId, name: &str, origin: &Origin) -> Result<Secret, secrets::Error> {
+        self.check_binding(tenant, name, origin).await?;
         match name {
+            "BOUND_ELSEWHERE" => Ok(Secret::new(TOKEN)),
+            "SHORT" => Ok(Secret::new("five5")),
             "TOKEN" => Ok(Secret::new(TOKEN)),
             "BROKEN" => Ok(Secret::new(format!("{TOKEN}\n"))),
             "DEMO_TOKEN" => Ok(Secret::new("demo-token")),
@@ -54,6 +60,14 @@ impl Secrets for FixedSecrets {
             "COLON" => Ok(Secret::new("a:b")),
             _ => Err(secrets::Error::NotSet { name: name.to_owned(), hint: "set it".to_owned() }),
         }
+    }
+
+    /// Only the secret `BOUND_ELSEWHERE` is bound, to one origin.
+    async fn check_binding(&self, _: &TenantId, name: &str, origin: &Origin) -> Result<(), secrets::Error> {
+        if name == "BOUND_ELSEWHERE" && origin.as_str() != ELSEWHERE {
+            return Err(secrets::Error::NotBound { name: name.to_owned(), origin: origin.clone() });
+        }
+        Ok(())
     }
 }
 

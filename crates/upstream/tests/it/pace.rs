@@ -147,3 +147,26 @@ async fn a_spent_limit_of_the_demo_delays_the_next_call() {
     let _ = fixture.read(limited()).await.unwrap();
     assert!(!fixture.slept().is_empty(), "the third answer said that nothing is left");
 }
+
+#[tokio::test]
+async fn a_tenant_with_many_slow_calls_does_not_delay_the_call_of_another_tenant() {
+    // The server answers after a moment, so that all but two calls of the greedy tenant wait.
+    let server = Server::start(|_, _| vec![Action::Pause(Duration::from_millis(5)), reply(&ok(""))]).await;
+    let options = upstream::Options { calls_per_origin: 2, ..upstream::Options::default() };
+    let fixture = Arc::new(Fixture::with(options));
+    let call = |tenant: &'static str, path: &'static str| {
+        let (fixture, request) = (Arc::clone(&fixture), get(&server.origin, path));
+        tokio::spawn(async move { fixture.read_as(tenant, request).await.unwrap() })
+    };
+    let mut calls: Vec<_> = (0..60).map(|_| call("greedy", "/greedy")).collect();
+    while server.received().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    calls.push(call("modest", "/modest"));
+    for call in calls {
+        call.await.unwrap();
+    }
+    let lines: Vec<String> = server.received().iter().map(|request| request.line.clone()).collect();
+    let turn = lines.iter().position(|line| line.contains("/modest")).unwrap();
+    assert!(turn < 12, "the other tenant's call was number {turn} of {}", lines.len());
+}

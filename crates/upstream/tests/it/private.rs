@@ -2,14 +2,14 @@
 //! Invariant: a refused request opens no connection.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use base::{Auth, Origin, Request};
 use ports::upstream::{Error, TokenError};
-use upstream::{NameLookup, Options};
+use upstream::{NameLookup, Options, OwnServers, RefusedServers};
 
 use crate::fixture::{Fixture, get, printed_with_causes, signed};
 use crate::server::{Server, ok};
@@ -124,4 +124,58 @@ async fn a_route_may_lead_to_a_private_address_for_its_origin_only() {
     let error = fixture.read(get(&origin_at("internal.example.com", &server), "/")).await.unwrap_err();
     assert!(matches!(error, Error::PrivateAddress { .. }), "{error:?}");
     assert_eq!(server.received().len(), 1);
+}
+
+/// A server that listens on one address and has one name.
+struct OwnServer(SocketAddr);
+
+impl OwnServers for OwnServer {
+    fn listeners(&self) -> Vec<SocketAddr> {
+        vec![self.0]
+    }
+
+    fn names(&self) -> Vec<(String, u16)> {
+        vec![("tokamak.example.com".to_owned(), 443)]
+    }
+}
+
+#[tokio::test]
+async fn no_form_of_the_address_of_this_server_is_reached() {
+    let own = Server::always(ok("approved")).await;
+    let other = Server::always(ok("other")).await;
+    for listen in ["127.0.0.1", "0.0.0.0", "::", "::1"] {
+        let listener = SocketAddr::new(listen.parse().unwrap(), own.port);
+        let refused_servers = RefusedServers::new(Arc::new(OwnServer(listener)));
+        let routed = Origin::parse("https://routed.example.com").unwrap();
+        let routes = BTreeMap::from([(routed.clone(), origin_at("127.0.0.1", &own))]);
+        let options = Options { refused_servers, routes, ..Options::default() };
+        let fixture = Fixture::with_lookup(options, scripted_names(&[&["127.0.0.1"]]));
+        for host in [
+            "127.0.0.1",
+            "127.0.0.2",
+            "localhost",
+            "LOCALHOST.",
+            "api.localhost",
+            "[::1]",
+            "[::ffff:127.0.0.1]",
+            "[::ffff:7f00:1]",
+            "0.0.0.0",
+            "[::]",
+            "2130706433",
+            "0x7f.1",
+            "public.example.com",
+        ] {
+            let error = fixture.read(get(&origin_at(host, &own), "/")).await.unwrap_err();
+            assert!(matches!(error, Error::OwnServer { .. }), "{listen} {host}: {error:?}");
+            assert!(error.to_string().contains("E0603"), "{error}");
+        }
+        let by_name = Origin::parse("https://Tokamak.Example.Com").unwrap();
+        for origin in [by_name, routed] {
+            let error = fixture.read(get(&origin, "/")).await.unwrap_err();
+            assert!(matches!(error, Error::OwnServer { .. }), "{listen} {origin}: {error:?}");
+        }
+        // Another server on this machine, such as the demo API, stays reachable.
+        assert_eq!(fixture.read(get(&origin_at("localhost", &other), "/")).await.unwrap().body, b"other");
+    }
+    assert_eq!(own.connections(), 0);
 }

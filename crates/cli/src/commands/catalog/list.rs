@@ -1,5 +1,5 @@
 //! `tokamak catalog list`: lists the catalogs that a server would offer with these settings.
-//! Invariant: catalog files with mistakes are listed too. The output has the names of secrets and whether they are set, but no values.
+//! Invariant: catalog files with mistakes are listed too. The output has the names of secrets and whether they are set and bound, but no values.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -50,20 +50,41 @@ struct OfferedCatalog {
     file: Option<String>,
 }
 
-/// The name of a secret that a catalog uses, and whether the secret is set.
+/// The name of a secret that a catalog uses, and whether the catalog's calls can use it.
 struct SecretState {
     name: String,
+    /// Whether the secret has a value somewhere.
     set: bool,
+    /// Whether the secret is bound to the origin that receives it.
+    bound: bool,
+}
+
+impl SecretState {
+    fn describe(&self) -> String {
+        let state = match (self.set, self.bound) {
+            (true, true) => "set",
+            (true, false) => "NOT BOUND",
+            (false, _) => "NOT SET",
+        };
+        format!("{} is {state}", self.name)
+    }
 }
 
 /// Returns the state of each secret that a catalog names. A secret that the catalog names several times is listed once.
 fn secret_states(offered: &OfferedCatalog, secrets: &OperatorSecrets) -> Vec<SecretState> {
-    let mut names: Vec<&str> = offered.catalog.auth.iter().flat_map(base::Auth::secret_names).collect();
-    names.dedup();
-    names
-        .into_iter()
-        .map(|name| SecretState { name: name.to_owned(), set: secrets.find(&TenantId::local(), name).is_ok() })
-        .collect()
+    let catalog = &offered.catalog;
+    let mut states: Vec<SecretState> = Vec::new();
+    for (name, origin) in catalog.auth.iter().flat_map(|auth| wiring::secret_uses(auth, &catalog.origin)) {
+        let bound = secrets.bindings().allows(name, origin).unwrap_or(false);
+        match states.iter_mut().find(|state| state.name == name) {
+            Some(state) => state.bound &= bound,
+            None => {
+                let set = secrets.find(&TenantId::local(), name).is_ok();
+                states.push(SecretState { name: name.to_owned(), set, bound });
+            }
+        }
+    }
+    states
 }
 
 fn source(offered: &OfferedCatalog) -> String {
@@ -72,10 +93,7 @@ fn source(offered: &OfferedCatalog) -> String {
 
 fn catalog_line(offered: &OfferedCatalog, secrets: &OperatorSecrets, output: &Output) -> String {
     let catalog = &offered.catalog;
-    let secrets: Vec<String> = secret_states(offered, secrets)
-        .into_iter()
-        .map(|secret| format!("{} is {}", secret.name, if secret.set { "set" } else { "NOT SET" }))
-        .collect();
+    let secrets: Vec<String> = secret_states(offered, secrets).iter().map(SecretState::describe).collect();
     let secrets = if secrets.is_empty() { "no secrets".to_owned() } else { secrets.join(", ") };
     format!(
         "{} {} · {} · {} entities, {} capabilities · {} · {} · {secrets}",
@@ -93,7 +111,7 @@ fn catalog_value(offered: &OfferedCatalog, secrets: &OperatorSecrets) -> Value {
     let catalog = &offered.catalog;
     let secrets: Vec<Value> = secret_states(offered, secrets)
         .into_iter()
-        .map(|secret| json!({"name": secret.name, "set": secret.set}))
+        .map(|secret| json!({"name": secret.name, "set": secret.set, "bound": secret.bound}))
         .collect();
     json!({
         "id": catalog.id,

@@ -22,16 +22,19 @@ pub async fn session(config_file: Option<&Path>, args: &SessionsArgs, output: &O
 async fn run_action(app: &App, action: &SessionAction, output: &Output) -> Result<(), Failure> {
     match action {
         SessionAction::List => {
-            let request = ListLogicalSessions { with_named: true };
-            let SessionListing { sessions, named } =
+            let request = ListLogicalSessions { with_named: true, limit: usize::MAX };
+            let SessionListing { sessions, named, omitted } =
                 app.call(&Context::command("list_logical_sessions"), request).await?;
             if output.json {
-                output.value(&json!({"sessions": sessions, "named": named}));
+                output.value(&json!({"sessions": sessions, "named": named, "omitted": omitted}));
             } else if sessions.is_empty() && named.is_empty() {
                 output.line("there are no sessions; `tokamak context INTENT --seed API:ENTITY` opens one");
             } else {
                 sessions.iter().for_each(|session| output.line(&session_line(session, output)));
                 named.iter().for_each(|session| output.line(&named_session_line(session, output)));
+                if omitted > 0 {
+                    output.line(&format!("{omitted} sessions that were used before these are not listed"));
+                }
             }
         }
         SessionAction::Show { session, graph: None } => {

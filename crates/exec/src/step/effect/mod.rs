@@ -2,6 +2,7 @@
 //! Invariant: all values of all rows are computed before the first effect is sent. The receipt of an effect is stored as open
 //! before the effect is sent. The first effect that does not succeed stops all later effects.
 
+mod departure;
 mod perform;
 mod probe;
 mod verdict;

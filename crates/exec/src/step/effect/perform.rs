@@ -1,6 +1,7 @@
-//! The execution of one effect, from opening its receipt to closing it.
-//! Invariant: a request is sent only after the receipt is stored. The outcome of a sent request is resolved as far as possible,
-//! even if the run is cancelled. An effect that an earlier attempt of the run completed is never repeated.
+//! The execution of one effect, from its wait for a place at the origin to its closed receipt.
+//! Invariant: a request leaves only after the receipt is stored, and the receipt is stored after every wait, in one transaction with
+//! the check that the run is still this process's and is not cancelled (`departure.rs`). The outcome of a sent request is resolved
+//! as far as possible, even if the run is cancelled. An effect that an earlier attempt of the run completed is never repeated.
 
 use base::{Digest, Response};
 use catalog::{Args, BindInput, DecodeError, Row, Transport, bind};
@@ -9,6 +10,7 @@ use ports::upstream::Call;
 use serde_json::{Value, json};
 
 use super::EffectStep;
+use super::departure::{Departure, Withheld};
 use super::probe::{self, ProbeFinding};
 use super::verdict::{self, Verdict};
 use crate::budget::{CallPermit, Counted};
@@ -60,19 +62,24 @@ pub async fn perform(effect_step: &EffectStep<'_>, row: usize, args: &Args) -> E
         once: idempotency_key,
         undo: effect_step.effect().and_then(|e| e.undo.clone()),
     };
-    let earlier = match effects.receipts.open(&intent).await {
+    let earlier = match effects.receipts.earlier(&id).await {
         Ok(earlier) => earlier,
         Err(error) => return StepError::from(error).into(),
     };
     let call =
         Call { tenant: ctx.tenant.clone(), request, repeatable: effect_step.is_repeatable(), pace: catalog.pace };
-    let mut pending = PendingEffect { effect_step, args, call, receipt: Receipt::open(intent), permit: Some(permit) };
-    if let Some(earlier) = earlier
-        && let Some(known) = pending.resume(earlier).await
-    {
-        return known;
+    let mut pending =
+        PendingEffect { effect_step, args, call, receipt: Receipt::open(intent), permit: Some(permit), opened: false };
+    if let Some(earlier) = earlier {
+        pending.opened = true;
+        if let Some(known) = pending.resume(earlier).await {
+            return known;
+        }
     }
     let result = pending.send_and_resolve().await;
+    if !pending.opened {
+        return EffectResult { receipt: None, result };
+    }
     match effects.receipts.close(&pending.receipt).await {
         Ok(()) => EffectResult { receipt: Some(pending.receipt), result },
         // The outcome is known in this process but not stored, so the effect counts as failed and no later effect runs.
@@ -80,7 +87,7 @@ pub async fn perform(effect_step: &EffectStep<'_>, row: usize, args: &Args) -> E
     }
 }
 
-/// An effect whose receipt is open.
+/// An effect that waits for its departure or for its answer.
 struct PendingEffect<'a> {
     effect_step: &'a EffectStep<'a>,
     args: &'a Args,
@@ -90,6 +97,8 @@ struct PendingEffect<'a> {
     receipt: Receipt,
     /// The permits of the call. They are released before a probe.
     permit: Option<CallPermit<'a>>,
+    /// Whether a receipt of this effect is stored. Without one nothing has left, and there is nothing to close.
+    opened: bool,
 }
 
 impl PendingEffect<'_> {
@@ -149,7 +158,28 @@ impl PendingEffect<'_> {
     /// Sends the request once and records the outcome in the receipt.
     async fn send(&mut self) -> Result<Vec<Row>, StepError> {
         let label = self.call.request.label();
-        let answer = self.effect_step.reads.ctx.upstream.send(self.call.clone()).await;
+        let ctx = self.effect_step.reads.ctx;
+        let Some(effects) = ctx.effects else { return Err(StepError::NoReceipts) };
+        let departure = Departure::new(effects.receipts, &ctx.cancel, &self.receipt.intent);
+        let answer = departure.send(ctx.upstream, self.call.clone()).await;
+        self.opened |= departure.is_opened();
+        if let Some(withheld) = departure.into_withheld() {
+            // The receipt may have been stored although the answer of the store was lost, so it is closed.
+            self.opened |= matches!(withheld, Withheld::Receipts(_));
+            // A first departure may have failed to connect before this one was withheld, and an earlier attempt may have left
+            // an open receipt. Only the second case is not certain.
+            if !matches!(self.receipt.resolved, Some(Resolved::Repeated)) {
+                self.receipt.state = State::Failed { status: None, why: withheld.reason().to_owned() };
+            } else {
+                let why = "the run was interrupted while it was under way".to_owned();
+                self.receipt.state = State::Unknown { status: None, why };
+            }
+            return Err(match withheld {
+                Withheld::Cancelled => StepError::Cancelled,
+                Withheld::TakenOver => StepError::TakenOver { label },
+                Withheld::Receipts(error) => StepError::Receipts(error),
+            });
+        }
         match verdict::of_answer(&label, answer) {
             Verdict::Failed(state, error) | Verdict::Unknown(state, error) => {
                 self.receipt.state = state;

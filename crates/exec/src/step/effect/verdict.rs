@@ -9,7 +9,7 @@
 //! | 501, 505, 511 | failed | the server never started it |
 //! | other 5xx | unknown | a handler may fail after its work, and a gateway may lose a good answer |
 //! | 3xx, and a redirect that is not followed | unknown | some APIs answer 302 or 303 after success |
-//! | could not connect; refused before it left; no credential | failed | nothing left |
+//! | could not connect; refused or withheld before it left; no credential | failed | nothing left |
 //! | no answer in time; connection lost; answer too large | unknown | the request left |
 //!
 //! Invariant: the verdict is `failed` only if nothing happened, and `done` only if the API or a probe said so.
@@ -36,7 +36,7 @@ pub fn of_answer(label: &str, answer: Result<Response, Error>) -> Verdict {
         Ok(response) => of_status(label, response),
         Err(error) => {
             let why = reason(&error).to_owned();
-            if may_have_arrived(&error) {
+            if error.may_have_arrived() {
                 return Verdict::Unknown(
                     State::Unknown { status: None, why },
                     unknown_outcome(label, &error.to_string()),
@@ -63,19 +63,6 @@ fn of_status(label: &str, response: Response) -> Verdict {
     }
 }
 
-/// Returns whether the API may have received the request.
-fn may_have_arrived(error: &Error) -> bool {
-    match error {
-        Error::Timeout { .. } | Error::TooLarge { .. } | Error::Lost { .. } | Error::Redirect { .. } => true,
-        Error::Connect { .. }
-        | Error::ForeignOrigin { .. }
-        | Error::Invalid { .. }
-        | Error::PrivateAddress { .. }
-        | Error::Token { .. }
-        | Error::Secret { .. } => false,
-    }
-}
-
 /// Returns the reason text that the receipt stores.
 fn reason(error: &Error) -> &'static str {
     match error {
@@ -84,7 +71,11 @@ fn reason(error: &Error) -> &'static str {
         Error::Lost { .. } => "the connection was lost",
         Error::Redirect { .. } => "a redirect",
         Error::Connect { .. } => "could not connect",
-        Error::ForeignOrigin { .. } | Error::Invalid { .. } | Error::PrivateAddress { .. } => "refused before it left",
+        Error::Withheld { .. } => "not sent, because the run was stopped or taken over",
+        Error::ForeignOrigin { .. }
+        | Error::Invalid { .. }
+        | Error::PrivateAddress { .. }
+        | Error::OwnServer { .. } => "refused before it left",
         Error::Token { .. } | Error::Secret { .. } => "no credential",
     }
 }

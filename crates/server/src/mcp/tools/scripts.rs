@@ -3,13 +3,13 @@
 
 use app::calls::{
     CancelExecution, ConnectionScope, DeleteHeapTags, DiffHeaps, ForkSession, GetExecution, GetExecutionOutput,
-    GetHeapTags, ListExecutions, ListSessionSnapshots, ListSessions, LogOwner, PromoteSession, QueryHeapsByTags,
-    RewindSession, RunJs, RunJsAnswer, SetHeapTags,
+    GetHeapTags, ListExecutions, ListSessionSnapshots, ListSessions, ListedExecutions, LogOwner, PromoteSession,
+    QueryHeapsByTags, RewindSession, RunJs, RunJsAnswer, SetHeapTags,
 };
 use app::{App, Context, Error};
 use base::Digest;
 use serde_json::json;
-use session::{Execution, ExecutionState, ForkedSession, HeapDiff, LogEntry, OutputPage, Tags};
+use session::{Execution, ExecutionState, ForkedSession, HeapDiff, ListPage, LogEntry, OutputPage, Tags};
 
 use super::{Effect, ToolAnswer, ToolCall};
 use crate::view::{
@@ -80,7 +80,7 @@ impl ToolCall for ListExecutions {
     const DESCRIPTION: &'static str = "Newest first.";
     const EFFECT: Effect = Effect::Reads;
 
-    fn render(&self, _app: &App, _context: &Context, executions: Vec<Execution>) -> ToolAnswer {
+    fn render(&self, _app: &App, _context: &Context, executions: ListedExecutions) -> ToolAnswer {
         ToolAnswer::json(&ExecutionList::new(&executions))
     }
 }
@@ -90,8 +90,8 @@ impl ToolCall for ListSessions {
     const DESCRIPTION: &'static str = "Sessions with a log.";
     const EFFECT: Effect = Effect::Reads;
 
-    fn render(&self, _app: &App, _context: &Context, sessions: Vec<String>) -> ToolAnswer {
-        ToolAnswer::json(&SessionNames { sessions })
+    fn render(&self, _app: &App, _context: &Context, sessions: ListPage<String>) -> ToolAnswer {
+        ToolAnswer::json(&SessionNames::new(sessions))
     }
 }
 
@@ -105,11 +105,10 @@ impl ToolCall for ListSessionSnapshots {
         self.owner = LogOwner::Connection(connection);
     }
 
-    fn render(&self, _app: &App, _context: &Context, entries: Vec<LogEntry>) -> ToolAnswer {
+    fn render(&self, _app: &App, _context: &Context, entries: ListPage<LogEntry>) -> ToolAnswer {
         // `run` has checked the fields.
         let fields = self.chosen_fields().unwrap_or_default();
-        let entries = entries.iter().map(|entry| LogEntryView::with_fields(entry, &fields)).collect();
-        ToolAnswer::json(&LogEntries { entries })
+        ToolAnswer::json(&LogEntries::new(&entries, &fields))
     }
 
     /// The wire contract puts the failure into the list of entries.
@@ -195,7 +194,7 @@ impl ToolCall for QueryHeapsByTags {
     const DESCRIPTION: &'static str = "Heaps with all these tags.";
     const EFFECT: Effect = Effect::Reads;
 
-    fn render(&self, _app: &App, _context: &Context, heaps: Vec<(Digest, Tags)>) -> ToolAnswer {
+    fn render(&self, _app: &App, _context: &Context, heaps: ListPage<(Digest, Tags)>) -> ToolAnswer {
         ToolAnswer::json(&HeapTagMatches::new(heaps))
     }
 }

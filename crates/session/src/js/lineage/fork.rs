@@ -46,7 +46,7 @@ impl Service {
         }
         for _ in 0..TRIES {
             let (parent, _) = self.resolve(caller, &request.session).await?;
-            if self.intent(caller, &intent_id(&request.intent)).await?.is_some() {
+            if self.intent(caller, &self.intent_row_id(caller, &request.intent)).await?.is_some() {
                 return Err(JsError::IntentTaken.into());
             }
             let head = self.head_at(caller, parent, request.at).await?;
@@ -120,19 +120,21 @@ impl Service {
             execute = Some(binding);
         }
         let now = self.now();
+        let intent_row_id = self.intent_row_id(caller, intent);
         // The counters go on from those of the parent, so that a number means one run in both sessions.
         let row = LogicalRow {
             intent: intent.to_owned(),
             created: now,
             used: now,
-            name: None,
+            name: Some(intent_row_id.clone()).filter(|id| *id != intent_id(intent)),
+            owner: self.owner(caller),
             execute,
             forked: Some(ForkedFrom { session: parent, runs: from.runs, pages: from.pages }),
             fenced: true,
             ..from
         };
         let intent_row = IntentRow { logical_session: id };
-        Ok(batch.put(key(Table::Intent, intent_id(intent)), rows::write(&intent_row), Expect::Absent).put(
+        Ok(batch.put(key(Table::Intent, intent_row_id), rows::write(&intent_row), Expect::Absent).put(
             key(Table::LogicalSession, id.to_string()),
             rows::write(&row),
             Expect::Absent,

@@ -16,6 +16,7 @@ use crate::error::Error;
 use crate::error::JsError;
 use crate::js::heaps::{engine_error, parse_key};
 use crate::js::tags::check_tags;
+use crate::list_page::{ListRequest, PageBuilder};
 use crate::load::Versioned;
 use crate::rows;
 use crate::service::Service;
@@ -43,6 +44,9 @@ struct FileHead {
     /// The length of the heap's object, which follows the program.
     object_bytes: usize,
 }
+
+/// The bytes of a global in an answer beside its texts.
+const SUMMARY_BYTES: usize = 60;
 
 impl Service {
     /// Returns the properties of a heap.
@@ -114,19 +118,29 @@ impl Service {
             changed: Vec::new(),
             unchanged: 0,
             memory_bytes: [before_bytes, after_bytes],
+            omitted: 0,
         };
+        // All three lists are one answer, so they share its room. The page only counts.
+        let mut room: PageBuilder<()> = PageBuilder::new(&self.limits, &ListRequest::default());
+        let bytes = |global: &Global| SUMMARY_BYTES + 2 * global.name.len() + global.kind.len() + global.preview.len();
         for (name, new) in &after {
             match before.get(name) {
-                None => diff.added.push(summary(new)),
+                None if room.takes(bytes(new)) => diff.added.push(summary(new)),
                 Some(old) if old.digest == new.digest && old.kind == new.kind => diff.unchanged += 1,
-                Some(old) => {
+                Some(old) if room.takes(bytes(old) + bytes(new)) => {
                     diff.changed.push(ChangedGlobal { name: name.clone(), before: summary(old), after: summary(new) });
                 }
+                None | Some(_) => diff.omitted += 1,
             }
         }
         for (name, old) in &before {
-            if !after.contains_key(name) {
+            if after.contains_key(name) {
+                continue;
+            }
+            if room.takes(bytes(old)) {
                 diff.removed.push(summary(old));
+            } else {
+                diff.omitted += 1;
             }
         }
         Ok(diff)

@@ -1,21 +1,26 @@
 //! The log of a session.
 //! Invariant: indexes are contiguous from 0, because an entry and the count of entries are written together.
 
+use std::collections::BTreeSet;
+
 use access::Caller;
 use base::Digest;
-use ports::store::{Batch, Expect, Range, Table};
+use ports::store::{Batch, Expect, Range, Row, Table};
 
 use crate::commit::{TRIES, unchanged};
 use crate::engine::rows::{JsSessionRow, LogRow, SessionName, log_key, session_key};
 use crate::engine::view::{LogEntry, SessionTarget};
 use crate::error::Error;
 use crate::error::JsError;
+use crate::list_page::{ListPage, ListRequest, PageBuilder, json_length};
 use crate::load::Versioned;
 use crate::rows;
 use crate::service::Service;
 
-/// The number of rows that one scan reads.
-const PAGE: usize = 500;
+/// The number of rows that one scan reads. Each may have as much code as a run may have.
+const PAGE: usize = 100;
+/// The bytes of an entry in an answer beside its code: two keys of heaps, the time, the index and the names of the fields.
+const ENTRY_BYTES: usize = 320;
 
 /// The history of a session, for drawing it.
 #[derive(Debug, Clone)]
@@ -40,15 +45,66 @@ pub struct LineageNode {
 
 impl Service {
     /// Returns the sorted names of the sessions that have a log entry.
-    pub async fn js_sessions(&self, caller: &Caller) -> Result<Vec<String>, Error> {
+    pub async fn js_sessions(&self, caller: &Caller, request: &ListRequest) -> Result<ListPage<String>, Error> {
         self.js()?;
-        let rows = self.js_session_rows(caller).await?;
-        let mut names: Vec<String> = rows.iter().filter(|row| row.entries > 0).map(|row| row.name.shown()).collect();
-        names.sort();
-        Ok(names)
+        // The rows are not in the order of the names, so all are read, and only the names of this page are kept: one more than
+        // it can have, which shows that there is another page.
+        let most = request.limit.unwrap_or(self.limits.list_rows).clamp(1, self.limits.list_rows) + 1;
+        let mut names = BTreeSet::new();
+        let mut total = 0;
+        self.each_js_session(caller, |row| {
+            if row.entries > 0 {
+                total += 1;
+                let name = self.shown_name(caller, &row.name);
+                if request.after.as_ref().is_none_or(|after| name > *after) {
+                    names.insert(name);
+                    if names.len() > most {
+                        names.pop_last();
+                    }
+                }
+            }
+        })
+        .await?;
+        let mut page = PageBuilder::new(&self.limits, request);
+        for name in names {
+            page.push(&name.clone(), json_length(&name) + 1, name);
+        }
+        Ok(page.finish(total))
     }
 
-    /// Returns all entries of a session's log.
+    /// Returns a page of a session's log, the oldest entry first. `with_code` tells whether the answer has the code of the entries,
+    /// which counts for its size.
+    pub async fn session_log_page(
+        &self,
+        caller: &Caller,
+        session: &SessionTarget,
+        request: &ListRequest,
+        with_code: bool,
+    ) -> Result<ListPage<LogEntry>, Error> {
+        let (name, found) = self.find_js_session(caller, session).await?;
+        let mut after = match request.after.as_deref() {
+            Some(index) => {
+                let index: u64 = index.parse().map_err(|_| JsError::BadAfter)?;
+                Some(log_key(&caller.tenant, &name, index).id)
+            }
+            None => None,
+        };
+        let mut entries = PageBuilder::new(&self.limits, request);
+        loop {
+            let page = self.log_rows(caller, &name, after.take()).await?;
+            for (id, row) in &page {
+                let entry = read_entry(id, &row.value)?;
+                let code_bytes = if with_code { json_length(&entry.code) } else { 0 };
+                entries.push(&entry.index.to_string(), ENTRY_BYTES + code_bytes, entry);
+            }
+            match page.last() {
+                Some((last, _)) if page.len() == PAGE && !entries.is_full() => after = Some(last.clone()),
+                _ => return Ok(entries.finish(found.row.entries)),
+            }
+        }
+    }
+
+    /// Returns all entries of a session's log, however many there are. Answers to clients have pages instead.
     pub async fn session_log(&self, caller: &Caller, session: &SessionTarget) -> Result<Vec<LogEntry>, Error> {
         let (name, _) = self.find_js_session(caller, session).await?;
         self.entries_of(caller, &name).await
@@ -66,8 +122,8 @@ impl Service {
         };
         let nodes =
             entries.iter().map(|entry| LineageNode { entry: entry.clone(), previous: previous(entry) }).collect();
-        let forked = found.row.forked.map(|(from, entries)| (from.shown(), entries));
-        Ok(Lineage { session: name.shown(), nodes, head: found.row.head, forked })
+        let forked = found.row.forked.map(|(from, entries)| (self.shown_name(caller, &from), entries));
+        Ok(Lineage { session: self.shown_name(caller, &name), nodes, head: found.row.head, forked })
     }
 
     /// Moves the head of a session back to the heap of an earlier entry. The rewind is an entry of its own.
@@ -132,18 +188,9 @@ impl Service {
         let mut entries = Vec::new();
         let mut after = None;
         loop {
-            let range = Range {
-                tenant: caller.tenant.clone(),
-                table: Table::SessionLog,
-                prefix: format!("{}/", name.row_id()),
-                after: after.take(),
-                limit: PAGE,
-            };
-            let page = self.ports.store.scan(&range).await?;
+            let page = self.log_rows(caller, name, after.take()).await?;
             for (id, row) in &page {
-                let index = id.rsplit_once('/').and_then(|(_, index)| index.parse().ok());
-                let index = index.ok_or_else(|| Error::Damaged(id.clone()))?;
-                entries.push(log_entry(index, rows::read(id, &row.value)?));
+                entries.push(read_entry(id, &row.value)?);
             }
             match page.last() {
                 Some((last, _)) if page.len() == PAGE => after = Some(last.clone()),
@@ -151,6 +198,29 @@ impl Service {
             }
         }
     }
+
+    /// Reads some rows of a log, after the one with this id.
+    async fn log_rows(
+        &self,
+        caller: &Caller,
+        name: &SessionName,
+        after: Option<String>,
+    ) -> Result<Vec<(String, Row)>, Error> {
+        let range = Range {
+            tenant: caller.tenant.clone(),
+            table: Table::SessionLog,
+            prefix: format!("{}/", name.row_id()),
+            after,
+            limit: PAGE,
+        };
+        Ok(self.ports.store.scan(&range).await?)
+    }
+}
+
+/// Parses a row of a log. Its id ends with the index of the entry.
+fn read_entry(id: &str, value: &[u8]) -> Result<LogEntry, Error> {
+    let index = id.rsplit_once('/').and_then(|(_, index)| index.parse().ok());
+    Ok(log_entry(index.ok_or_else(|| Error::Damaged(id.to_owned()))?, rows::read(id, value)?))
 }
 
 fn log_entry(index: u64, row: LogRow) -> LogEntry {

@@ -10,6 +10,7 @@ use crate::commit::TRIES;
 use crate::engine::rows::{JsSessionRow, SessionName, session_key};
 use crate::engine::view::SessionTarget;
 use crate::error::{Error, JsError};
+use crate::list_page::NewestFirst;
 use crate::load::Versioned;
 use crate::rows;
 use crate::service::Service;
@@ -38,7 +39,7 @@ impl Service {
             Err(Error::BadRef(_)) => Ok(SessionTarget::Named(reference.to_owned())),
             // A text that looks like a slot or an id is a name only if a session of that name exists.
             Err(error @ (Error::UnknownSlot { .. } | Error::NoSession(_))) => {
-                let key = session_key(&caller.tenant, &SessionName::Named(reference.to_owned()));
+                let key = session_key(&caller.tenant, &self.named_session(caller, reference));
                 match self.ports.store.get(&key).await? {
                     Some(_) => Ok(SessionTarget::Named(reference.to_owned())),
                     None => Err(error),
@@ -48,21 +49,26 @@ impl Service {
         }
     }
 
-    /// Returns all named sessions, the last used first.
-    pub async fn named_sessions(&self, caller: &Caller) -> Result<Vec<NamedSession>, Error> {
-        let mut sessions = Vec::new();
-        for row in self.js_session_rows(caller).await? {
-            if let SessionName::Named(name) = row.name {
-                sessions.push(NamedSession { name, used: row.used, js_entries: row.entries, head: row.head });
+    /// Returns the named sessions, the last used first, and the number of others that there were no places for.
+    pub async fn named_sessions(&self, caller: &Caller) -> Result<(Vec<NamedSession>, u64), Error> {
+        let mut newest = NewestFirst::new(self.limits.list_rows);
+        self.each_js_session(caller, |row| {
+            if matches!(row.name, SessionName::Named(_)) {
+                let name = self.shown_name(caller, &row.name);
+                let session = NamedSession { name, used: row.used, js_entries: row.entries, head: row.head };
+                newest.push(row.used, session);
             }
-        }
-        sessions.sort_by_key(|session| std::cmp::Reverse(session.used));
-        Ok(sessions)
+        })
+        .await?;
+        Ok(newest.finish())
     }
 
-    /// Returns the rows of all sessions with JavaScript, logical and named ones.
-    pub(super) async fn js_session_rows(&self, caller: &Caller) -> Result<Vec<JsSessionRow>, Error> {
-        let mut sessions = Vec::new();
+    /// Calls a function with the row of each session with JavaScript that the caller may see, logical and named ones.
+    pub(super) async fn each_js_session(
+        &self,
+        caller: &Caller,
+        mut see: impl FnMut(JsSessionRow),
+    ) -> Result<(), Error> {
         let mut after = None;
         loop {
             let range = Range {
@@ -74,18 +80,21 @@ impl Service {
             };
             let page = self.ports.store.scan(&range).await?;
             for (id, row) in &page {
-                sessions.push(rows::read(id, &row.value)?);
+                let row: JsSessionRow = rows::read(id, &row.value)?;
+                if self.may_see_session(caller, &row.name).await? {
+                    see(row);
+                }
             }
             match page.last() {
                 Some((last, _)) if page.len() == PAGE => after = Some(last.clone()),
-                _ => return Ok(sessions),
+                _ => return Ok(()),
             }
         }
     }
 
     /// Removes a named session with its log. Heaps that nothing else refers to are collected later.
     pub async fn remove_named_session(&self, caller: &Caller, name: &str) -> Result<(), Error> {
-        let session = SessionName::Named(name.to_owned());
+        let session = self.named_session(caller, name);
         let key = session_key(&caller.tenant, &session);
         for _ in 0..TRIES {
             let found: Option<Versioned<JsSessionRow>> = self.fetch(&key).await?;

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use access::Caller;
 use base::{Digest, ExecutionId, Slot};
+use durable::Lease;
 use ports::store::{Batch, Expect};
 use tokio::sync::OwnedMutexGuard;
 
@@ -58,7 +59,7 @@ impl Service {
             accepted: self.now(),
             started: None,
             ended: None,
-            owner: js.presence.this_process(),
+            owner: self.owners.me(),
             parked: None,
             result: None,
             error: None,
@@ -118,7 +119,8 @@ impl Service {
                 (ExecutionState::Queued, None)
             };
             batch = batch.put(key.clone(), rows::write(&row), Expect::Absent);
-            batch = batch.put(js_rows::open_key(tenant, id), Vec::new(), Expect::Absent);
+            let lease = Lease::first(row.owner);
+            batch = batch.put(js_rows::open_key(tenant, id), rows::write(&lease), Expect::Absent);
             match self.try_commit(batch).await {
                 Ok(Some(())) => return Ok(Versioned { row, version: 1 }),
                 // The answer of the store may have been lost after the transaction was applied.
@@ -153,7 +155,7 @@ impl Service {
                 if name.is_empty() || long || name.chars().any(char::is_control) {
                     return Err(JsError::BadName(NAME_CHARS).into());
                 }
-                Ok(Some((SessionName::Named(name.clone()), None)))
+                Ok(Some((self.named_session(caller, name), None)))
             }
         }
     }

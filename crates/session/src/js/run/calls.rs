@@ -3,21 +3,23 @@
 //! delivered, and an effect whose answer was lost is reported as unknown.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use access::Caller;
 use base::{LogicalSessionId, Slot, TenantId, Timestamp};
 use ports::scripts::{Call, Thrown};
-use ports::store::Key;
+use ports::store::{Batch, Write};
+use ports::upstream::DepartureCheck;
 use serde_json::{Value, json};
 
 use super::drive::ScriptRun;
 use super::fetch::FetchCaller;
+use super::fetch_receipt::FetchDeparture;
 use crate::engine::claim_name;
 use crate::engine::rows::{CallAnswer, ExecutionRow, Parked, PendingCall, SessionName};
 use crate::error::Error;
 use crate::error::JsError;
-use crate::live_runs::LiveRun;
 use crate::load::{Session, Versioned};
 use crate::program::PlannedProgram;
 use crate::rows::{Claim, ClaimRow};
@@ -27,6 +29,14 @@ use crate::uri::ResourceUri;
 
 /// How often a plan that waits for its approval is checked, in case another process approves it.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
+/// A call with its answer.
+pub(super) struct FinishedCall {
+    pub id: u64,
+    pub answer: CallAnswer,
+    /// The write that closes the call's receipt, if it has one.
+    pub closing: Option<Write>,
+}
 
 /// The event that ends the waiting of a parked run.
 pub(super) enum CallEvents {
@@ -39,7 +49,7 @@ pub(super) enum CallEvents {
 impl ScriptRun {
     pub(super) async fn answers(&mut self) -> Result<CallEvents, Error> {
         let Some(Parked { owed, .. }) = self.at.row.parked.clone() else { return Ok(CallEvents::Left) };
-        let stored = stored(&owed, |id| self.ours.contains(&id));
+        let stored = self.stored_answers(&owed);
         if !stored.is_empty() {
             return Ok(CallEvents::Answers(stored));
         }
@@ -88,31 +98,65 @@ impl ScriptRun {
     /// the run's time is over.
     pub(super) fn ready_answers(&self) -> Option<Vec<(u64, Result<Value, Thrown>)>> {
         let owed = &self.at.row.parked.as_ref().filter(|_| self.left_ms() > 0)?.owed;
-        let stored = stored(owed, |id| self.ours.contains(&id));
+        let stored = self.stored_answers(owed);
         Some(if stored.is_empty() { due(owed, self.moment()) } else { stored }).filter(|answers| !answers.is_empty())
     }
 
     /// Collects every answer received so far. Answers to effects are stored before they are delivered.
-    async fn heard(&mut self, first: (u64, CallAnswer)) -> Result<CallEvents, Error> {
+    async fn heard(&mut self, first: FinishedCall) -> Result<CallEvents, Error> {
         let mut answers = vec![first];
         while let Some(more) = self.calls.try_join_next() {
             answers.push(more.map_err(|_| Error::Lost)?);
         }
         let Some(mut parked) = self.at.row.parked.clone() else { return Ok(CallEvents::Left) };
-        let mut effects = false;
-        for owed in parked.owed.iter_mut().filter(|owed| owed.begun) {
-            if let Some((_, answer)) = answers.iter().find(|(id, _)| *id == owed.call.id) {
-                owed.answer = Some(answer.clone());
-                effects = true;
+        let mut has_effects = false;
+        for owed in parked.owed.iter_mut().filter(|owed| is_effect(&owed.call.call)) {
+            if let Some(finished) = answers.iter().find(|finished| finished.id == owed.call.id) {
+                owed.answer = Some(finished.answer.clone());
+                has_effects = true;
             }
         }
-        if effects {
+        if has_effects {
             let next = ExecutionRow { parked: Some(parked), ..self.at.row.clone() };
-            if !self.commit(next, None, Vec::new()).await? {
+            let closings = answers.iter().filter_map(|finished| finished.closing.clone()).collect();
+            if !self.commit_with(next, None, closings).await? {
                 return Ok(CallEvents::Left);
             }
         }
-        Ok(CallEvents::Answers(answers.into_iter().map(|(id, answer)| (id, answer.into())).collect()))
+        Ok(CallEvents::Answers(answers.into_iter().map(|finished| (finished.id, finished.answer.into())).collect()))
+    }
+
+    /// Returns answers that are already known: stored ones, and `UnknownOutcome` for effects that an earlier owner has, or may
+    /// have, sent without storing an answer.
+    fn stored_answers(&self, owed: &[PendingCall]) -> Vec<(u64, Result<Value, Thrown>)> {
+        let known = |owed: &PendingCall| match &owed.answer {
+            Some(answer) => Some((owed.call.id, answer.clone().into())),
+            None if owed.begun || self.interrupted.contains(&owed.call.id) => {
+                let message = "the server stopped while this request was under way; whether it arrived is unknown";
+                Some((owed.call.id, Err(thrown("UnknownOutcome", message))))
+            }
+            None => None,
+        };
+        owed.iter().filter_map(known).collect()
+    }
+
+    /// Lets requests that have left finish although the run is over or lost, and closes their receipts with their outcomes.
+    pub(super) fn close_receipts_later(&mut self) {
+        let mut calls = std::mem::take(&mut self.calls);
+        let owed = self.at.row.parked.iter().flat_map(|parked| &parked.owed);
+        let has_effects = self.has_sent_effects || owed.into_iter().any(|owed| is_effect(&owed.call.call));
+        if calls.is_empty() || !has_effects {
+            return;
+        }
+        let (service, execution) = (self.service.clone(), self.id);
+        tokio::spawn(async move {
+            while let Some(finished) = calls.join_next().await {
+                let Some(closing) = finished.ok().and_then(|finished| finished.closing) else { continue };
+                if let Err(error) = service.try_commit(Batch { writes: vec![closing] }).await {
+                    tracing::warn!(%execution, %error, "the receipt of a request could not be closed and stays open");
+                }
+            }
+        });
     }
 
     pub(super) fn start_call(&mut self, owed: &PendingCall) {
@@ -134,21 +178,37 @@ impl ScriptRun {
             },
             request_id: format!("js/{}/{id}", self.id),
         };
+        let departure = match &call {
+            Call::Fetch { request } if super::fetch::is_write(request) => {
+                self.has_sent_effects = true;
+                Some(FetchDeparture {
+                    service: self.service.clone(),
+                    tenant: self.tenant.clone(),
+                    execution: self.id,
+                    call: id,
+                    request: super::fetch::label(request),
+                    leave: self.live.leave.clone(),
+                    is_opened: AtomicBool::new(false),
+                })
+            }
+            _ => None,
+        };
         let work = async move {
+            let mut state = None;
             let answer = match call {
                 Call::Timer { .. } => Ok(Value::Null),
                 Call::Plasm { program } => asks.plasm(program, review).await,
                 Call::Plan { program } => asks.plan(&program).await,
                 Call::Fetch { request } => {
-                    super::fetch::fetch(
-                        &asks.service,
-                        FetchCaller { caller: &asks.caller, headers: &headers, session: within },
-                        request,
-                    )
-                    .await
+                    let from = FetchCaller { caller: &asks.caller, headers: &headers, session: within };
+                    let check = departure.as_ref().map(|departure| departure as &dyn DepartureCheck);
+                    let fetched = super::fetch::fetch(&asks.service, from, request, check).await;
+                    state = Some(fetched.state);
+                    fetched.answer
                 }
             };
-            (id, CallAnswer::from(answer))
+            let closing = departure.zip(state).and_then(|(departure, state)| departure.closing(state));
+            FinishedCall { id, answer: CallAnswer::from(answer), closing }
         };
         self.calls.spawn(tracing::Instrument::in_current_span(work));
     }
@@ -165,20 +225,6 @@ async fn lost(service: &Service, (tenant, id): (&TenantId, base::ExecutionId), o
             return;
         }
     }
-}
-
-/// Returns answers that are already known: stored ones, and `UnknownOutcome` for effects that an earlier process
-/// started without storing an answer.
-fn stored(owed: &[PendingCall], is_ours: impl Fn(u64) -> bool) -> Vec<(u64, Result<Value, Thrown>)> {
-    let known = |owed: &PendingCall| match &owed.answer {
-        Some(answer) => Some((owed.call.id, answer.clone().into())),
-        None if owed.begun && !is_ours(owed.call.id) => {
-            let message = "the server stopped while this request was under way; whether it arrived is unknown";
-            Some((owed.call.id, Err(thrown("UnknownOutcome", message))))
-        }
-        None => None,
-    };
-    owed.iter().filter_map(known).collect()
 }
 
 fn until(due: Timestamp, now: Timestamp) -> Duration {
@@ -253,30 +299,9 @@ impl CallContext {
             request_id: force.then(|| self.request_id.clone()),
             ..RunRequest::default()
         };
-        let caller = &self.caller;
         let at = (session.id, session.slot);
-        match self.service.run_in(caller, session, &request).await {
-            // The program was started before, by a process that died.
-            Err(error @ Error::Interrupted { .. }) => {
-                let session = self.service.session_in(caller, at.0, at.1).await?;
-                let turn = self.service.claim_turn(&session, &request).await;
-                let key = crate::run::request_key(caller, &session, &self.request_id);
-                let found: Option<Versioned<ClaimRow>> = self.service.fetch(&key).await?;
-                let live = match found {
-                    Some(found) => self.take_over_claim(&session, (key, found)).await?,
-                    None => None,
-                };
-                drop(turn);
-                wait_for_end(&live.ok_or(error)?).await
-            }
-            answer => self.ended(at, answer?).await,
-        }
-    }
-
-    /// Continues a program run whose process is known to be dead.
-    async fn take_over_claim(&self, at: &Session, claim: (Key, Versioned<ClaimRow>)) -> Result<Option<LiveRun>, Error> {
-        let session = self.service.session_in(&self.caller, at.id, at.slot).await?;
-        self.service.take_over_claim(&self.caller, session, claim).await
+        let answer = self.service.run_in(&self.caller, session, &request).await?;
+        self.ended(at, answer).await
     }
 
     /// Waits for the end of a run that may have become detached.
@@ -304,26 +329,14 @@ impl CallContext {
         let key = crate::rows::commit_key(&caller.tenant, session.id, number);
         let js = self.service.js()?;
         let changes = js.notifier(&claim_name(&key.id));
-        let asked = RunRequest { plan_commit_ref: Some(commit.to_owned()), ..RunRequest::default() };
         loop {
             let told = changes.notified();
-            let turn = self.service.claim_turn(session, &asked).await;
             let found: Versioned<ClaimRow> = self.service.fetch(&key).await?.ok_or_else(missing)?;
             match found.row.state {
                 Claim::Done(number) => return self.service.replay(caller, session, number).await,
-                Claim::Claimed(run)
-                    if self.service.live_runs.get(run).is_none() && self.service.has_died(&found.row) =>
-                {
-                    let operation = found.row.operation;
-                    let live = self.take_over_claim(session, (key.clone(), found)).await?;
-                    drop(turn);
-                    if let Some(live) = live {
-                        return wait_for_end(&live).await;
-                    }
-                    let answer = self.service.answer_for_started(caller, session, (run, operation)).await?;
-                    return self.ended((session.id, session.slot), answer).await;
-                }
-                Claim::Claimed(_) | Claim::Unused => drop(turn),
+                // The recovery continues the run if its process died; it is asked here so that the answer comes sooner.
+                Claim::Claimed(run) => self.service.recover_claimed(caller, session, run).await?,
+                Claim::Unused => {}
             }
             tokio::select! {
                 () = told => {}
@@ -331,14 +344,6 @@ impl CallContext {
             }
         }
     }
-}
-
-async fn wait_for_end(live: &LiveRun) -> Result<Arc<RunResult>, Error> {
-    // If this task is dropped, the program is stopped as well.
-    let guard = live.stop_on_drop();
-    let ended = live.wait_for_end().await;
-    guard.disarm();
-    ended
 }
 
 /// Returns the rows of the last result, and all results if there are several.

@@ -10,17 +10,17 @@ use std::time::Duration;
 
 use base::{ExecutionId, TenantId, Timestamp};
 use ports::scripts::{self, Heap, Input, Limits, Outcome, Step, Stepped, Stop, Surroundings, Turns};
-use ports::store::{Batch, Expect};
+use ports::store::{Batch, Expect, Write};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::calls::CallEvents;
+use super::calls::{CallEvents, FinishedCall};
 use super::end::{EndOutcome, EndRequest};
 use super::ended;
 use super::fast_path::{FAST_PATH_LIMIT, FastPath, SessionAtStart, StoredSender, beside, same_input_heap, tell};
-use crate::engine::rows::{CallAnswer, ExecutionRow, SessionName, execution_key};
+use crate::engine::rows::{ExecutionRow, SessionName, execution_key};
 use crate::engine::view::{ExecutionState, UncaughtError};
 use crate::engine::{HEAP_LOADS, Js, LiveScript, LiveScriptGuard, StepPermit};
 use crate::error::Error;
@@ -85,12 +85,16 @@ pub(super) struct ScriptRun {
     tell: watch::Sender<Arc<ExecutionRow>>,
     /// The last piece of the output.
     tail: Option<String>,
-    /// Calls in progress, with their ids.
-    pub calls: JoinSet<(u64, CallAnswer)>,
+    /// Calls in progress.
+    pub calls: JoinSet<FinishedCall>,
     /// Calls that were started, so that each is started once.
     pub asked: HashSet<u64>,
-    /// Calls that this process added. No other process can have started them.
-    pub ours: HashSet<u64>,
+    /// Calls with an effect that an earlier owner has, or may have, sent without storing their answers.
+    pub interrupted: HashSet<u64>,
+    /// The stored row of the lease does not name this process yet.
+    pub is_claim_due: bool,
+    /// This process has started a call with an effect.
+    pub has_sent_effects: bool,
     /// The task that prepares an instance for the next step.
     pub ready: Mutex<Option<AbortOnDropHandle<()>>>,
     /// How long the run's steps waited for processors. This time does not count against the run's limit.
@@ -138,10 +142,27 @@ impl ScriptRun {
         let (tell, seen) = watch::channel(Arc::new(at.row.clone()));
         let (stop, leave) = (Stop::default(), CancellationToken::new());
         let live = LiveScript { id, tenant: tenant.clone(), stop, leave, seen };
-        let (calls, asked, ours) = (JoinSet::new(), HashSet::new(), HashSet::new());
+        let (calls, asked, interrupted) = (JoinSet::new(), HashSet::new(), HashSet::new());
         let (tail, waited_ms) = (None, AtomicU64::new(0));
         let ready = Mutex::default();
-        (Self { service, tenant, id, at, live: live.clone(), tell, tail, calls, asked, ours, ready, waited_ms }, live)
+        let is_claim_due = false;
+        let run = Self {
+            service,
+            tenant,
+            id,
+            at,
+            live: live.clone(),
+            tell,
+            tail,
+            calls,
+            asked,
+            interrupted,
+            is_claim_due,
+            has_sent_effects: false,
+            ready,
+            waited_ms,
+        };
+        (run, live)
     }
 
     /// While a sender exists, callers that wait for the run continue to wait.
@@ -152,16 +173,25 @@ impl ScriptRun {
     /// Drives the run to its end. Branches that a short run does not take are boxed: their futures are larger than
     /// all that a short run needs, and every run is a task of this size.
     pub async fn drive(mut self, start: Start) -> Result<(), Error> {
+        let driven = self.drive_to_end(start).await;
+        self.close_receipts_later();
+        driven
+    }
+
+    async fn drive_to_end(&mut self, start: Start) -> Result<(), Error> {
         let mut first = match start {
             Start::Accepted => None,
             Start::FastPath(brief) => match self.first_step(brief).await {
                 FirstStep::Continue(stepped) => stepped,
                 FirstStep::Break(over) => return over,
             },
-            Start::TakenOver => match Box::pin(self.step_before_claim()).await? {
-                Some(stepped) => stepped,
-                None => return Ok(()),
-            },
+            Start::TakenOver => {
+                self.is_claim_due = true;
+                match Box::pin(self.step_before_claim()).await? {
+                    Some(stepped) => stepped,
+                    None => return Ok(()),
+                }
+            }
         };
         if self.at.row.state == ExecutionState::Queued && !Box::pin(self.take_turn()).await? {
             return Ok(());
@@ -510,8 +540,18 @@ impl ScriptRun {
         heap: Option<&Heap>,
         pieces: Vec<(usize, String)>,
     ) -> Result<bool, Error> {
+        self.commit_with(next, heap, piece_writes(&self.tenant, self.id, pieces)).await
+    }
+
+    /// Does the same together with other writes.
+    pub(super) async fn commit_with(
+        &mut self,
+        next: ExecutionRow,
+        heap: Option<&Heap>,
+        mut others: Vec<Write>,
+    ) -> Result<bool, Error> {
         let (key, value) = (execution_key(&self.tenant, self.id), rows::write(&next));
-        let others = piece_writes(&self.tenant, self.id, pieces);
+        others.extend(self.lease_write());
         let mut tried = 1;
         loop {
             let mut batch = Batch::default();
@@ -530,6 +570,7 @@ impl ScriptRun {
                     if let Some(stored) = stored {
                         self.service.record_stored_heap(&self.tenant, &stored)?;
                     }
+                    self.is_claim_due = false;
                     self.now(Versioned { row: next, version: self.at.version + 1 });
                     return Ok(true);
                 }

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use access::Caller;
 use base::ExecutionId;
+use durable::Lease;
 use ports::scripts::{self, HostCall, Outcome, Stepped};
 use ports::store::{self, Batch, Expect};
 use tokio::sync::{OwnedMutexGuard, oneshot};
@@ -227,7 +228,7 @@ impl ScriptRun {
         let (tenant, id) = (&self.tenant, self.id);
         let mut batch = Batch::default()
             .put(js_rows::execution_key(tenant, id), rows::write(&next), Expect::Absent)
-            .put(js_rows::open_key(tenant, id), Vec::new(), Expect::Absent);
+            .put(js_rows::open_key(tenant, id), rows::write(&Lease::first(next.owner)), Expect::Absent);
         batch.writes.extend(piece_writes(tenant, id, pieces));
         if let Some(SessionAtStart { session: Versioned { row, version }, .. }) = began {
             let mut row = row.clone();

@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 use access::Caller;
 use base::{Auth, LogicalSessionId, Method, Origin, Payload, Request};
 use base64::prelude::{BASE64_STANDARD, Engine};
+use ports::receipts::State;
 use ports::scripts::Thrown;
-use ports::upstream::Call;
+use ports::upstream::{Call, DepartureCheck, NoCheck};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -20,6 +21,13 @@ use crate::service::Service;
 
 /// Some servers take the method from these headers, which would bypass the rule's methods.
 const OVERRIDES: [&str; 3] = ["x-http-method-override", "x-http-method", "x-method-override"];
+
+/// A longer address is cut in a receipt.
+const MAX_LABEL_CHARS: usize = 500;
+/// The headers that ask for a part of an answer, or for an answer on a condition. An API that echoes the credential could
+/// be asked for one piece of it after the other, and no piece would be recognised.
+const PARTIAL_HEADERS: [&str; 6] =
+    ["range", "if-range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since"];
 
 /// The guest's message for one `fetch`.
 #[derive(Debug, Deserialize)]
@@ -47,7 +55,60 @@ pub(super) struct FetchCaller<'a> {
     pub session: Option<LogicalSessionId>,
 }
 
-pub(super) async fn fetch(service: &Service, from: FetchCaller<'_>, request: Value) -> Result<Value, Thrown> {
+/// The result of one `fetch`: its answer, and what is known of its effect.
+pub(super) struct Fetched {
+    pub answer: Result<Value, Thrown>,
+    pub state: State,
+}
+
+/// Returns the method and address of a request without query values, for its receipt.
+pub(super) fn label(request: &Value) -> String {
+    let text = |name: &str| request.get(name).and_then(Value::as_str);
+    let url = text("url").unwrap_or_default();
+    let address = url.split_once(['?', '#']).map_or(url, |(before, _)| before);
+    let address: String = address.chars().take(MAX_LABEL_CHARS).collect();
+    format!("{} {address}", text("method").unwrap_or("GET").to_ascii_uppercase())
+}
+
+/// Sends one request. `check` opens the receipt of a request with an effect when it is about to leave.
+pub(super) async fn fetch(
+    service: &Service,
+    from: FetchCaller<'_>,
+    request: Value,
+    check: Option<&dyn DepartureCheck>,
+) -> Fetched {
+    let not_sent = |why: &str| State::Failed { status: None, why: why.to_owned() };
+    let (url, call) = match prepare(service, from, request).await {
+        Ok(prepared) => prepared,
+        Err(refused) => return Fetched { answer: Err(refused), state: not_sent("refused before it left") },
+    };
+    let sent = service.ports.upstream.send_checked(call, check.unwrap_or(&NoCheck)).await;
+    let response = match sent {
+        Ok(response) => response,
+        Err(error) => {
+            let state = match error.may_have_arrived() {
+                true => State::Unknown { status: None, why: "the answer was lost".to_owned() },
+                false => not_sent("it did not leave"),
+            };
+            return Fetched { answer: Err(refuse(format!("fetch failed: {error}"))), state };
+        }
+    };
+    let state = match response.status {
+        status @ 400..=499 => State::Failed { status: Some(status), why: "the API refused it".to_owned() },
+        status @ 500.. => State::Unknown { status: Some(status), why: "the API failed".to_owned() },
+        _ => State::Done,
+    };
+    let answer = json!({
+        "url": url,
+        "status": response.status,
+        "headers": response.headers,
+        "body": BASE64_STANDARD.encode(&response.body),
+    });
+    Fetched { answer: Ok(answer), state }
+}
+
+/// Checks a request against the rules and makes the call.
+async fn prepare(service: &Service, from: FetchCaller<'_>, request: Value) -> Result<(String, Call), Thrown> {
     let asked: FetchRequest = serde_json::from_value(request).map_err(|error| refuse(format!("fetch: {error}")))?;
     let name = asked.method.as_deref().unwrap_or("GET").to_ascii_uppercase();
     let method = Method::parse(&name).ok_or_else(|| refuse(format!("fetch: method {name} is not available")))?;
@@ -60,6 +121,7 @@ pub(super) async fn fetch(service: &Service, from: FetchCaller<'_>, request: Val
         check_writes_allowed(service, &from).await?;
     }
     refuse_own_credential(rule, &asked.headers, &query)?;
+    refuse_partial_answer(rule, &asked.headers)?;
     if let Some(name) = asked.headers.keys().find(|name| OVERRIDES.iter().any(|other| name.eq_ignore_ascii_case(other)))
     {
         return Err(refuse(format!("fetch: leave out the header `{name}`; the method is the request's own")));
@@ -84,13 +146,7 @@ pub(super) async fn fetch(service: &Service, from: FetchCaller<'_>, request: Val
         anonymous: false,
     };
     let call = Call { tenant: tenant.clone(), request, repeatable: method == Method::Get, pace: None };
-    let response = service.ports.upstream.send(call).await.map_err(|error| refuse(format!("fetch failed: {error}")))?;
-    Ok(json!({
-        "url": asked.url,
-        "status": response.status,
-        "headers": response.headers,
-        "body": BASE64_STANDARD.encode(&response.body),
-    }))
+    Ok((asked.url, call))
 }
 
 fn refuse(message: String) -> Thrown {
@@ -130,6 +186,19 @@ fn refuse_own_credential(
     };
     let there = headers.keys().any(|given| given.eq_ignore_ascii_case(header));
     if there { Err(refuse(signed(&rule.origin, "header", header))) } else { Ok(()) }
+}
+
+/// Refuses a request for a part of an answer if the server adds a credential.
+fn refuse_partial_answer(rule: &FetchRule, headers: &BTreeMap<String, String>) -> Result<(), Thrown> {
+    let is_partial = |name: &&String| PARTIAL_HEADERS.iter().any(|header| name.eq_ignore_ascii_case(header));
+    match headers.keys().find(is_partial) {
+        Some(name) if rule.auth.is_some() => Err(refuse(format!(
+            "fetch: this server signs requests to {}, so it refuses the header `{name}` ({}); leave it out",
+            rule.origin,
+            ports::codes::PARTIAL_ANSWER
+        ))),
+        _ => Ok(()),
+    }
 }
 
 fn signed(origin: &Origin, what: &str, name: &str) -> String {

@@ -8,6 +8,7 @@ mod drive;
 mod end;
 mod fast_path;
 mod fetch;
+mod fetch_receipt;
 mod park;
 mod queue;
 mod resume;
@@ -27,9 +28,13 @@ use crate::engine::rows::{ExecutionRow, execution_key};
 use crate::engine::view::{Execution, ExecutionState, PendingReview, RunJsRequest};
 use crate::error::Error;
 use crate::error::JsError;
+use crate::list_page::{ListRequest, PageBuilder};
 use crate::load::Versioned;
 use crate::rows;
 use crate::service::Service;
+
+/// The number of rows that a list of executions reads at a time. Each may hold a large result.
+const SCANNED_AT_ONCE: usize = 50;
 
 impl Service {
     /// Runs a script and waits for its end, or until `wait_ms` has passed.
@@ -96,6 +101,45 @@ impl Service {
         Ok(self.with_stall_warning(view(id, &found.row)))
     }
 
+    /// Returns executions after a given one, the newest first, and the last of them if there are more. A list is as long as the
+    /// limits on lists allow.
+    pub async fn executions_page(
+        &self,
+        caller: &Caller,
+        after: Option<ExecutionId>,
+        limit: usize,
+    ) -> Result<(Vec<Execution>, Option<ExecutionId>), Error> {
+        self.js()?;
+        let mut found = PageBuilder::new(&self.limits, &ListRequest { after: None, limit: Some(limit) });
+        let mut after = after.map(|id| id.to_newest_first_key());
+        loop {
+            let range = Range {
+                tenant: caller.tenant.clone(),
+                table: Table::Execution,
+                prefix: String::new(),
+                after: after.take(),
+                limit: SCANNED_AT_ONCE,
+            };
+            let rows = self.ports.store.scan(&range).await?;
+            for (key, row) in &rows {
+                let id = ExecutionId::from_newest_first_key(key).map_err(|_| Error::Damaged(key.clone()))?;
+                let read = rows::read::<ExecutionRow>(key, &row.value)?;
+                if self.is_hidden(caller, Some(&read.principal)) {
+                    continue;
+                }
+                let session = read.session.as_ref().map(|name| self.shown_name(caller, name));
+                found.push(key, row.value.len(), Execution { session, ..view(id, &read) });
+            }
+            match rows.last() {
+                Some((last, _)) if rows.len() == SCANNED_AT_ONCE && !found.is_full() => after = Some(last.clone()),
+                _ => break,
+            }
+        }
+        let page = found.finish(0);
+        let next = page.next.and_then(|key| ExecutionId::from_newest_first_key(&key).ok());
+        Ok((page.rows, next))
+    }
+
     /// Returns executions after a given one, the newest first.
     pub async fn executions(
         &self,
@@ -103,20 +147,7 @@ impl Service {
         after: Option<ExecutionId>,
         limit: usize,
     ) -> Result<Vec<Execution>, Error> {
-        self.js()?;
-        let range = Range {
-            tenant: caller.tenant.clone(),
-            table: Table::Execution,
-            prefix: String::new(),
-            after: after.map(|id| id.to_newest_first_key()),
-            limit,
-        };
-        let mut found = Vec::new();
-        for (key, row) in self.ports.store.scan(&range).await? {
-            let id = ExecutionId::from_newest_first_key(&key).map_err(|_| Error::Damaged(key.clone()))?;
-            found.push(view(id, &rows::read::<ExecutionRow>(&key, &row.value)?));
-        }
-        Ok(found)
+        Ok(self.executions_page(caller, after, limit).await?.0)
     }
 
     pub(crate) async fn execution_row(
@@ -127,7 +158,8 @@ impl Service {
         self.js()?;
         let unknown = || JsError::NoExecution(id.chars().take(80).collect());
         let id = ExecutionId::parse(id.trim()).map_err(|_| unknown())?;
-        let found = self.fetch(&execution_key(&caller.tenant, id)).await?;
+        let found: Option<Versioned<ExecutionRow>> = self.fetch(&execution_key(&caller.tenant, id)).await?;
+        let found = found.filter(|found| !self.is_hidden(caller, Some(&found.row.principal)));
         Ok((id, found.ok_or_else(unknown)?))
     }
 

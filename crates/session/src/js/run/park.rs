@@ -5,7 +5,6 @@ use access::{Caller, Identity};
 use lang::plan::Verdict;
 use ports::scripts::{Call, HostCall, Stepped};
 
-use super::calls::is_effect;
 use super::drive::ScriptRun;
 use crate::engine::rows::{ExecutionRow, Parked, PendingCall, SessionName};
 use crate::engine::view::ExecutionState;
@@ -51,7 +50,6 @@ impl ScriptRun {
             match known.iter().find(|known| known.call.id == call.id) {
                 Some(known) => list.push(known.clone()),
                 None => {
-                    self.ours.insert(call.id);
                     let Some(owed) = self.new_pending_call(call.clone(), plans).await? else { return Ok(None) };
                     list.push(owed);
                 }
@@ -66,7 +64,7 @@ impl ScriptRun {
     }
 
     async fn new_pending_call(&self, call: HostCall, plans: PlanPolicy) -> Result<Option<PendingCall>, Error> {
-        let mut owed = PendingCall { due: None, review: None, begun: is_effect(&call.call), answer: None, call };
+        let mut owed = PendingCall { due: None, review: None, begun: false, answer: None, call };
         match &owed.call.call {
             Call::Timer { ms } => {
                 let ms = i64::try_from(*ms).unwrap_or(i64::MAX);

@@ -4,7 +4,8 @@
 
 use std::sync::Arc;
 
-use base::{ExecutionId, TenantId};
+use base::{ExecutionId, InstanceId, TenantId};
+use durable::{Lease, Standing};
 use ports::store::{self, Key, Range, Row, Table};
 
 use super::drive::Start;
@@ -96,7 +97,7 @@ impl Service {
         found: Versioned<ExecutionRow>,
     ) -> Result<bool, Error> {
         let js = self.js()?;
-        let me = js.presence.this_process();
+        let me = self.owners.me();
         let found = match found.row.owner == me {
             // An own run may have ended since it was read.
             true => match self.fetch(&execution_key(tenant, id)).await? {
@@ -106,11 +107,20 @@ impl Service {
             false => found,
         };
         let owner = found.row.owner;
-        if found.row.state.is_final() || js.lives.get(id).is_some() || (owner != me && js.presence.is_alive(owner)) {
+        if found.row.state.is_final()
+            || js.lives.get(id).is_some()
+            || !self.may_take_script_over(tenant, id, owner).await?
+        {
             return Ok(false);
         }
         let at = Versioned { row: ExecutionRow { owner: me, ..found.row }, version: found.version };
         Ok(self.spawn_driver(tenant, id, at, Start::TakenOver)?.is_some())
+    }
+
+    /// Whether the owner of a script run is this process, dead, or frozen for a whole lease.
+    async fn may_take_script_over(&self, tenant: &TenantId, id: ExecutionId, owner: InstanceId) -> Result<bool, Error> {
+        let standing = self.owners.standing(&format!("{tenant}/{id}"), Lease::first(owner)).await?;
+        Ok(matches!(standing, Standing::Mine | Standing::Free))
     }
 
     /// Cancels a run of a tenant that is not in the settings. It must not continue, because an unknown tenant would
@@ -124,7 +134,11 @@ impl Service {
         let (js, now, row) = (self.js()?, self.now(), &found.row);
         let most = i64::try_from(row.timeout_ms).unwrap_or(i64::MAX);
         let over = row.started.unwrap_or(row.accepted).plus_ms(most) <= now;
-        if row.state.is_final() || !over || js.lives.get(id).is_some() || js.presence.is_alive(row.owner) {
+        if row.state.is_final()
+            || !over
+            || js.lives.get(id).is_some()
+            || !self.may_take_script_over(tenant, id, row.owner).await?
+        {
             return Ok(false);
         }
         let message = "its process died, and its tenant is not in the settings any more".to_owned();

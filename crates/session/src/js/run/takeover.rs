@@ -7,14 +7,15 @@
 //! step. If an answer for the run is ready, the step comes first and both are one transaction. Otherwise reads are
 //! repeated while the run is claimed.
 
+use durable::Lease;
 use ports::scripts::{Call, Input, Outcome, Stepped};
-use ports::store::{Batch, Expect};
+use ports::store::{Batch, Expect, Write};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::calls::is_effect;
 use super::drive::ScriptRun;
 use super::fast_path::{FAST_PATH_LIMIT, beside};
-use crate::engine::rows::{Parked, PendingCall, execution_key};
+use crate::engine::rows::{Parked, PendingCall, execution_key, open_key};
 use crate::error::Error;
 use crate::js::heaps::INLINE_BYTES;
 use crate::rows;
@@ -29,6 +30,17 @@ type FirstStep = Option<Result<Stepped, Error>>;
 impl ScriptRun {
     /// Returns `None` if another process owns the run by now.
     pub(super) async fn step_before_claim(&mut self) -> Result<Option<FirstStep>, Error> {
+        // The receipts of the earlier owner say which effects may have left. They are certain only after the claim, since that
+        // owner may be frozen and not dead.
+        if self.has_unanswered_effects() {
+            let claimed = self.claim().await?;
+            let claimed = self.finish_claim(claimed, None).await?;
+            if claimed.is_some() {
+                self.read_earlier_receipts().await?;
+                self.repeat_reads();
+            }
+            return Ok(claimed);
+        }
         let Some(answers) = self.ready_answers() else {
             self.repeat_reads();
             // Lets the reads leave before the claim is written.
@@ -74,6 +86,7 @@ impl ScriptRun {
     async fn finish_claim(&mut self, claimed: bool, first: FirstStep) -> Result<Option<FirstStep>, Error> {
         if claimed {
             self.log_takeover();
+            self.is_claim_due = false;
             self.at.version += 1;
             return Ok(Some(first));
         }
@@ -102,9 +115,28 @@ impl ScriptRun {
         (stepped, Some(claimed))
     }
 
+    /// Returns the write that makes this process the owner in the row of the lease. Every transaction that has it also requires the
+    /// version of the run's row, which names the same owner, so no version of the lease is required.
+    pub(super) fn lease_write(&self) -> Option<Write> {
+        if !self.is_claim_due {
+            return None;
+        }
+        // The version of the run's row only grows, so it is a number of the takeover.
+        let lease = Lease { owner: self.at.row.owner, epoch: self.at.version };
+        let key = open_key(&self.tenant, self.id);
+        Some(Write::Put { key, value: rows::write(&lease), expect: Expect::Any })
+    }
+
+    /// Whether an effect of the earlier owner has no stored answer.
+    fn has_unanswered_effects(&self) -> bool {
+        let owed = self.at.row.parked.iter().flat_map(|parked| &parked.owed);
+        owed.into_iter().any(|owed| owed.answer.is_none() && is_effect(&owed.call.call))
+    }
+
     async fn claim(&self) -> Result<bool, Error> {
         let (key, value) = (execution_key(&self.tenant, self.id), rows::write(&self.at.row));
-        let batch = Batch::default().put(key, value, Expect::Version(self.at.version));
+        let mut batch = Batch::default().put(key, value, Expect::Version(self.at.version));
+        batch.writes.extend(self.lease_write());
         let claimed = self.service.try_commit(batch).await;
         if !matches!(claimed, Ok(Some(()))) {
             // Stops the step, since its result cannot be used.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use object_store::client::{HttpError, HttpErrorKind};
 use ports::blobs::{Error, RemoteError, RemoteProblem};
 
-use super::http_client::{NoCredentials, S3Refusal};
+use super::http_client::{EndlessAnswer, NoCredentials, S3Refusal};
 
 /// S3's error codes for a request that the credentials do not allow.
 const DENIAL_CODES: &[&str] = &[
@@ -46,6 +46,9 @@ fn problem_of(error: &object_store::Error, timeout: Duration) -> RemoteProblem {
     while let Some(cause) = next {
         if let Some(refusal) = cause.downcast_ref::<S3Refusal>() {
             return problem_of_refusal(refusal);
+        }
+        if cause.is::<EndlessAnswer>() {
+            return RemoteProblem::Endless("an answer of more than 8 MiB");
         }
         if cause.is::<NoCredentials>() {
             return RemoteProblem::NoCredentials;

@@ -5,12 +5,14 @@
 //! - Certificates are verified and redirects are not followed.
 //! - A refusal of the storage becomes a typed error with S3's error code. No other part of the answer is in the error,
 //!   because an answer may echo the credentials that were sent.
+//! - At most `MAX_ANSWER_BYTES` of an answer that is no object are read.
 
 use std::error::Error;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::StreamExt;
+use http_body_util::{BodyExt, Limited};
 use object_store::ClientOptions;
 use object_store::client::{
     HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpResponseBody, HttpService,
@@ -29,6 +31,14 @@ const METADATA_CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 /// The largest part of a refusal's body that is read. A refusal of S3 has a few hundred bytes.
 const MAX_REFUSAL_BYTES: usize = 64 * 1024;
+
+/// The largest answer that is not an object. A list of a thousand objects has less than two megabytes.
+const MAX_ANSWER_BYTES: usize = 8 << 20;
+
+/// The error of an answer that is longer than `MAX_ANSWER_BYTES`.
+#[derive(Debug, thiserror::Error)]
+#[error("the answer is longer than {MAX_ANSWER_BYTES} bytes")]
+pub struct EndlessAnswer;
 
 /// The error of a request that the storage refused.
 #[derive(Debug, thiserror::Error)]
@@ -84,13 +94,32 @@ impl HttpConnector for S3HttpClients {
 impl HttpService for S3HttpClients {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let host = request.uri().host().unwrap_or_default().to_owned();
+        let is_list = request.uri().query().is_some_and(|query| query.contains("list-type="));
+        // The length of an object is checked where it is read, because it may be large.
+        let is_object = request.method() == http::Method::GET && !is_list && host == self.storage_host;
         if host != self.storage_host {
             let answer = self.credentials.call(request).await.map_err(|cause| no_credentials(&host, Some(cause)))?;
-            return if answer.status().is_success() { Ok(answer) } else { Err(no_credentials(&host, None)) };
+            return if answer.status().is_success() { Ok(bounded(answer)) } else { Err(no_credentials(&host, None)) };
         }
         let answer = self.storage.call(request).await?;
-        if answer.status().is_success() { Ok(answer) } else { missing_or_refusal(answer).await }
+        match answer.status().is_success() {
+            true if is_object => Ok(answer),
+            true => Ok(bounded(answer)),
+            false => missing_or_refusal(answer).await,
+        }
     }
+}
+
+/// Returns the answer with a body that ends with an error after `MAX_ANSWER_BYTES`.
+fn bounded(answer: HttpResponse) -> HttpResponse {
+    answer.map(|body| {
+        let body = Limited::new(body, MAX_ANSWER_BYTES).map_err(|error| match error.downcast::<HttpError>() {
+            Ok(error) => *error,
+            // The S3 client does not retry an error of the kind `Unknown`.
+            Err(_) => HttpError::new(HttpErrorKind::Unknown, EndlessAnswer),
+        });
+        HttpResponseBody::new(body)
+    })
 }
 
 fn client_builder(timeout: Duration) -> ClientBuilder {

@@ -8,6 +8,8 @@
 //! - `put` returns `Ok` only after the object was read back and its bytes equal the uploaded bytes.
 //! - `get` returns bytes only after their digest was verified.
 //! - Only objects under the prefix whose name is a digest are blobs. Other objects are neither listed nor deleted.
+//! - Each operation sends a bounded number of requests in a bounded time, and reads a bounded number of bytes, whatever the
+//!   storage answers.
 
 mod errors;
 mod http_client;
@@ -17,7 +19,7 @@ mod removal;
 
 use std::fmt;
 use std::future::Future;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use async_trait::async_trait;
 use base::Digest;
@@ -40,6 +42,15 @@ const MAX_ATTEMPTS: usize = 3;
 const MAX_BLOB_BYTES: u64 = 4 << 30;
 /// The largest number of objects in one answer to a list request, as S3 defines it.
 const MAX_LIST_OBJECTS: usize = 1_000;
+/// The largest number of uploads in one `put`, including those that are repeated because of a removal.
+const MAX_UPLOADS: usize = 10;
+/// The largest number of pages that one `list` reads to find a blob. A storage that cannot start a list after a key lists
+/// all earlier blobs first, so this is a bound on a storage of ten million blobs.
+const MAX_LIST_PAGES: usize = 10_000;
+/// The largest number of consecutive pages without any object.
+const MAX_EMPTY_PAGES: usize = 100;
+/// The time limit of one operation that sends several requests, as a multiple of the time limit of a request.
+const OPERATION_TIMEOUTS: u32 = 10;
 
 /// Blobs in an S3 storage.
 pub struct S3Blobs {
@@ -157,17 +168,26 @@ impl S3Blobs {
         errors::remote_error(self.location.address_of(name), problem, None)
     }
 
+    /// Returns the time limit of an operation that sends several requests.
+    fn operation_timeout(&self) -> Duration {
+        self.timeout.saturating_mul(OPERATION_TIMEOUTS)
+    }
+
     async fn upload(&self, name: &str, bytes: PutPayload) -> Result<(), Error> {
         let answer = self.request(name, self.client.put(&self.key(name), bytes)).await?;
         // `None` means that the bucket does not exist, because an upload needs no other existing object.
         answer.map(|_| ()).ok_or_else(|| self.error(name, RemoteProblem::NoBucket))
     }
 
-    async fn read(&self, digest: &Digest) -> Result<BlobRead, Error> {
+    /// Reads a blob. `length` is the number of its bytes, if the caller knows it: an answer of another length is damaged
+    /// and is not read.
+    async fn read(&self, digest: &Digest, length: Option<usize>) -> Result<BlobRead, Error> {
         let name = digest.to_string();
         let request = async {
             let answer = self.client.get(&self.key(&name)).await?;
-            if answer.meta.size > MAX_BLOB_BYTES { Ok(None) } else { answer.bytes().await.map(Some) }
+            let has_other_length = length.is_some_and(|length| answer.meta.size != length as u64);
+            let is_unusable = has_other_length || answer.meta.size > MAX_BLOB_BYTES;
+            if is_unusable { Ok(None) } else { answer.bytes().await.map(Some) }
         };
         Ok(match self.request(&name, request).await? {
             Some(Some(bytes)) if Digest::of(&bytes) == *digest => BlobRead::Intact(bytes.into()),
@@ -218,8 +238,13 @@ impl Blobs for S3Blobs {
         let digest = Digest::of(bytes);
         let name = digest.to_string();
         let payload = PutPayload::from(bytes.to_vec());
-        let mut attempt = 0;
+        let started = Instant::now();
+        let (mut attempt, mut uploads) = (0, 0);
         while attempt < MAX_ATTEMPTS {
+            if uploads == MAX_UPLOADS || started.elapsed() > self.operation_timeout() {
+                return Err(self.error(&name, RemoteProblem::Endless("removals of a blob that is stored again")));
+            }
+            uploads += 1;
             self.upload(&name, payload.clone()).await?;
             if removal::wait_for_removals(self, &digest).await? {
                 // A removal may have deleted the object after the upload. The removal has ended, so the object is
@@ -227,7 +252,7 @@ impl Blobs for S3Blobs {
                 continue;
             }
             attempt += 1;
-            match self.read(&digest).await? {
+            match self.read(&digest, Some(bytes.len())).await? {
                 BlobRead::Intact(_) => return Ok(digest),
                 BlobRead::Damaged => {
                     tracing::error!(%digest, attempt, "{} stored other bytes than were uploaded", self.location);
@@ -242,7 +267,7 @@ impl Blobs for S3Blobs {
 
     async fn get(&self, digest: &Digest) -> Result<Vec<u8>, Error> {
         for attempt in 1..=MAX_ATTEMPTS {
-            match self.read(digest).await? {
+            match self.read(digest, None).await? {
                 BlobRead::Intact(bytes) => return Ok(bytes),
                 BlobRead::Missing => return Err(Error::Missing(*digest)),
                 BlobRead::Damaged => {
@@ -263,10 +288,21 @@ impl Blobs for S3Blobs {
         let after_key = after.map(|digest| self.location.key(&digest.to_string()));
         let mut page_token = None;
         let mut blobs = Vec::new();
+        let started = Instant::now();
+        let (mut pages, mut empty_pages) = (0, 0);
         // A page may contain no blobs. The next page is then read, because an empty result would tell the caller that
         // the list has ended.
         while blobs.is_empty() && limit > 0 {
-            let page = self.list_page(&folder, after_key.clone(), page_token.take(), limit).await?;
+            if pages == MAX_LIST_PAGES || empty_pages == MAX_EMPTY_PAGES || started.elapsed() > self.operation_timeout()
+            {
+                return Err(self.error("", RemoteProblem::Endless("a list without blobs")));
+            }
+            pages += 1;
+            let page = self.list_page(&folder, after_key.clone(), page_token.clone(), limit).await?;
+            empty_pages = if page.objects.is_empty() { empty_pages + 1 } else { 0 };
+            if page.next_token.is_some() && page.next_token == page_token {
+                return Err(self.error("", RemoteProblem::Endless("a list that continues where it was")));
+            }
             blobs.extend(page.objects.iter().filter_map(|object| {
                 let digest = self.digest_of(object)?;
                 // Earlier digests are filtered out, because not every storage supports the parameter that starts a list

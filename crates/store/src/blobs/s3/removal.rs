@@ -89,6 +89,9 @@ pub async fn wait_for_removals(blobs: &S3Blobs, digest: &Digest) -> Result<bool,
         let (abandoned, valid): (Vec<_>, Vec<_>) =
             page.objects.into_iter().partition(|marker| age(marker, &now) > MARKER_ABANDONED);
         for marker in abandoned {
+            if started.elapsed() > blobs.timeout {
+                break;
+            }
             blobs.request(&name, blobs.client.delete(&marker.location)).await?;
         }
         removal_seen |= !valid.is_empty();

@@ -245,3 +245,73 @@ async fn answers_that_are_not_from_s3_are_errors() {
     storage.inject("PUT", Fault::Foreign, ALWAYS);
     assert!(blobs.put(b"x").await.is_err(), "the page of a proxy confirms no upload");
 }
+
+/// A function from the number of a request to the text of its answer.
+type Script = fn(usize) -> String;
+
+/// Returns a page of a list with these keys, which continues with the token.
+fn list_page(keys: &[String], token: &str) -> String {
+    let object = |key: &String| {
+        format!(
+            "<Contents><Key>{key}</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified><ETag>\"0\"</ETag><Size>1</Size></Contents>"
+        )
+    };
+    let objects: String = keys.iter().map(object).collect();
+    format!(
+        "<?xml version=\"1.0\"?><ListBucketResult><IsTruncated>true</IsTruncated>{objects}<NextContinuationToken>{token}</NextContinuationToken></ListBucketResult>"
+    )
+}
+
+#[tokio::test]
+async fn a_list_that_never_ends_is_an_error_after_a_bounded_number_of_requests() {
+    let storage = Storage::start().await;
+    let blobs = storage.blobs("s3://heaps/a");
+    let scripts: [(Script, usize); 3] = [
+        // Empty pages with ever new tokens, pages with one token, and pages of objects that are no blobs.
+        (|number| list_page(&[], &format!("t{number}")), 100),
+        (|_| list_page(&["a/note".to_owned()], "same"), 2),
+        (|number| list_page(&[format!("a/note-{number}")], &format!("t{number}")), 10_000),
+    ];
+    for (script, requests) in scripts {
+        storage.inject("LIST", Fault::Scripted(script), ALWAYS);
+        storage.take_request_count("LIST");
+        let (code, message) = code_and_message(blobs.list(None, 10).await);
+        assert!(code == "blobs_endless" && message.starts_with("s3://heaps/a/"), "{code} {message}");
+        assert_eq!(storage.take_request_count("LIST"), requests);
+    }
+    // One page that is far longer than a page of S3.
+    storage.inject("LIST", Fault::Scripted(|_| format!("<ListBucketResult>{}", " ".repeat(40 << 20))), ALWAYS);
+    assert_eq!(code_of(blobs.list(None, 10).await), "blobs_endless");
+    storage.clear_faults();
+    assert_eq!(blobs.list(None, 10).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_put_during_endless_removals_is_an_error_after_a_bounded_number_of_uploads() {
+    let storage = Storage::start().await;
+    let blobs = storage.blobs("s3://heaps/a");
+    blobs.put(b"before").await.unwrap();
+    // The storage shows a removal of each blob, and says that the blob is gone: the removal has ended, so the blob must be
+    // uploaded again.
+    storage.inject("LIST", Fault::Scripted(|_| list_page(&["a/removing/x/1".to_owned()], "t")), ALWAYS);
+    storage.inject("HEAD", Fault::Refuse(404, ""), ALWAYS);
+    storage.take_request_count("PUT");
+    let (code, message) = code_and_message(blobs.put(b"again and again").await);
+    assert!(code == "blobs_endless" && message.contains("removals"), "{code} {message}");
+    assert_eq!(storage.take_request_count("PUT"), 10);
+    storage.clear_faults();
+    blobs.put(b"again and again").await.unwrap();
+}
+
+#[tokio::test]
+async fn an_answer_that_is_longer_than_the_stored_blob_is_not_read() {
+    const EXTRA: usize = 300 << 20;
+    let storage = Storage::start().await;
+    let blobs = storage.blobs("s3://heaps/a");
+    blobs.put(b"before").await.unwrap();
+    storage.inject("GET", Fault::Oversize(EXTRA), ALWAYS);
+    assert_eq!(code_of(blobs.put(b"small").await), "blobs_not_kept");
+    assert!(storage.oversize_bytes() < EXTRA / 10, "{} bytes were sent", storage.oversize_bytes());
+    storage.clear_faults();
+    blobs.put(b"small").await.unwrap();
+}

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -27,6 +28,9 @@ pub const BUCKET: &str = "heaps";
 pub const KEY_ID: &str = "AKIDTEST";
 pub const SECRET: &str = "a-secret-that-nobody-prints";
 
+/// A piece of the bytes that `Fault::Oversize` sends.
+static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
+
 type Body = UnsyncBoxBody<Bytes, std::io::Error>;
 
 /// A fault of one request.
@@ -46,6 +50,10 @@ pub enum Fault {
     Swallow,
     /// The server answers an upload with 200 and stores other bytes of the same length.
     KeepOther,
+    /// The server answers with this text, which is computed from the number of the request among those of its kind.
+    Scripted(fn(usize) -> String),
+    /// The server sends the object, and then as many zeros as it can until this number of bytes was sent.
+    Oversize(usize),
     /// The server answers with a web page that is not an answer of S3.
     Foreign,
 }
@@ -56,6 +64,8 @@ struct Control {
     /// The fault for each kind of request, with the number of requests that still get it.
     faults: HashMap<&'static str, (Fault, usize)>,
     request_counts: HashMap<&'static str, usize>,
+    /// The number of bytes that `Fault::Oversize` has sent.
+    oversize_bytes: Arc<AtomicUsize>,
 }
 
 /// The running server. The objects are files below `root`.
@@ -133,6 +143,11 @@ impl Storage {
         self.control.lock().unwrap().request_counts.remove(kind).unwrap_or(0)
     }
 
+    /// Returns the number of bytes that `Fault::Oversize` has sent so far.
+    pub fn oversize_bytes(&self) -> usize {
+        self.control.lock().unwrap().oversize_bytes.load(Ordering::SeqCst)
+    }
+
     pub fn options(&self, location: &str) -> Options {
         Options {
             location: Location::parse(location).unwrap(),
@@ -186,6 +201,23 @@ async fn answer(
             Ok(Response::builder().status(status).body(full_body(echo.into_bytes())).unwrap())
         }
         Some(Fault::Foreign) => Ok(Response::new(full_body(b"<html><p>welcome to the proxy</html>".to_vec()))),
+        Some(Fault::Scripted(script)) => {
+            let _ = request.into_body().collect().await;
+            let number = control.lock().unwrap().request_counts[kind];
+            Ok(Response::new(full_body(script(number).into_bytes())))
+        }
+        Some(Fault::Oversize(total)) => {
+            let (mut parts, bytes) = collect_body(&service, request).await?;
+            parts.headers.insert("content-length", (bytes.len() + total).to_string().parse().unwrap());
+            parts.headers.entry("last-modified").or_insert("Wed, 21 Oct 2015 07:28:00 GMT".parse().unwrap());
+            let sent = Arc::clone(&control.lock().unwrap().oversize_bytes);
+            let zeros = stream::iter(0..total.div_ceil(ZEROS.len())).map(move |_| {
+                sent.fetch_add(ZEROS.len(), Ordering::SeqCst);
+                Ok::<_, std::io::Error>(Frame::data(Bytes::from_static(&ZEROS)))
+            });
+            let first = stream::iter([Ok(Frame::data(Bytes::from(bytes)))]);
+            Ok(Response::from_parts(parts, StreamBody::new(first.chain(zeros)).boxed_unsync()))
+        }
         Some(Fault::Reset) => Err(std::io::ErrorKind::ConnectionReset.into()),
         Some(Fault::Swallow) => {
             let _ = request.into_body().collect().await;

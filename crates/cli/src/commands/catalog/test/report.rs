@@ -208,11 +208,13 @@ fn upstream_code(error: &Error) -> &'static str {
         Error::Timeout { .. } => "timeout",
         Error::TooLarge { .. } => "too_large",
         Error::Connect { .. } => "connect",
+        Error::Withheld { .. } => "withheld",
         Error::Lost { .. } => "lost",
         Error::Redirect { .. } => "redirect",
         Error::ForeignOrigin { .. } => "foreign_origin",
         Error::Invalid { .. } => "invalid",
         Error::PrivateAddress { .. } => "private_address",
+        Error::OwnServer { .. } => "own_server",
         Error::Token { .. } => "token",
         Error::Secret { .. } => "secret",
     }
