@@ -39,7 +39,7 @@ def test_a_typed_secret_is_asked_for_and_not_shown(data, environment):
 
 def test_a_typed_secret_is_kept(data, environment):
     listed = subprocess.run([TOKAMAK, "secret", "list", "--data", data], env=environment, capture_output=True)
-    assert listed.stdout == b"TYPED\n", listed
+    assert listed.stdout == b"TYPED  bound to no origin\n", listed
 
 
 def wait_until_echo_is_off(terminal):
