@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 need_rust
 need_c_compiler
 need_wasm_compiler
-say "building tokamak without link-time optimisation (the first build takes ten minutes or more on two cores)"
+say "building tokamak without link-time optimisation (the first build takes about seven minutes on two cores)"
 cargo build --profile quick --locked --package cli
 say "starting the server"
 exec "$(target_dir)/quick/tokamak" serve --connect-help "$@"

@@ -193,8 +193,8 @@ impl IdScanner {
                 }
                 self.keep(byte);
             }
-            b':' if self.depth == 1 && self.value.is_none() => {
-                self.value = (self.text == b"\"id\"").then(Vec::new);
+            b':' if self.depth == 1 && self.value.is_none() && self.text == b"\"id\"" => {
+                self.value = Some(Vec::new());
             }
             b'{' | b'[' => {
                 // An id is no object and no list.

@@ -513,7 +513,7 @@ mod tests {
     async fn secrets_belong_to_their_tenant() {
         let (ours, theirs) = (TenantId::local(), TenantId::parse("other").unwrap());
         let secrets = MapSecrets::new().with(&ours, "token", "hunter2");
-        let origin = Origin::parse("https://api.example").unwrap();
+        let origin = Origin::parse("https://api.test").unwrap();
         assert_eq!(secrets.get(&ours, "token", &origin).await.unwrap().expose(), "hunter2");
         assert!(
             matches!(secrets.get(&theirs, "token", &origin).await, Err(secrets::Error::NotSet { name, .. }) if name == "token")

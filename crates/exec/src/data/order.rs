@@ -5,9 +5,8 @@ use std::cmp::Ordering;
 
 use catalog::{DateFormat, Type};
 use jiff::Timestamp;
-use serde_json::{Number, Value};
+use serde_json::{Map, Number, Value};
 
-use super::equality::is_equal;
 use super::number::compare_numbers;
 
 /// A value in the form that `compare` takes. A date is parsed only once for its key, and not for every comparison.
@@ -19,7 +18,7 @@ pub enum SortKey<'v> {
     /// Nanoseconds since 1970.
     Instant(i128),
     Text(&'v str),
-    /// A list or an object. Such values are ordered by their canonical text, only to make the order total.
+    /// A list or an object. Such values are ordered part by part, only to make the order total.
     Other(&'v Value),
 }
 
@@ -47,10 +46,45 @@ pub fn compare(a: &SortKey<'_>, b: &SortKey<'_>) -> Ordering {
         (SortKey::Number(a), SortKey::Number(b)) => compare_numbers(a, b),
         (SortKey::Int(a), SortKey::Number(b)) => compare_numbers(&Number::from(*a), b),
         (SortKey::Number(a), SortKey::Int(b)) => compare_numbers(a, &Number::from(*b)),
-        // `[1]` and `[1.0]` are equal but have different canonical texts, so equality is tested first.
-        (SortKey::Other(a), SortKey::Other(b)) if is_equal(a, b) => Ordering::Equal,
-        (SortKey::Other(a), SortKey::Other(b)) => base::canonical(a).cmp(&base::canonical(b)),
+        (SortKey::Other(a), SortKey::Other(b)) => compare_json(a, b),
         _ => variant_rank(a).cmp(&variant_rank(b)),
+    }
+}
+
+/// Compares two JSON values part by part. Their texts are no order: `[1]` and `[1.0]` are equal, and `[1.5]` is between their texts.
+fn compare_json(a: &Value, b: &Value) -> Ordering {
+    match (a, b) {
+        (Value::Null, Value::Null) => Ordering::Equal,
+        (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
+        (Value::Number(a), Value::Number(b)) => compare_numbers(a, b),
+        (Value::String(a), Value::String(b)) => a.cmp(b),
+        (Value::Array(a), Value::Array(b)) => {
+            let parts = a.iter().zip(b).map(|(a, b)| compare_json(a, b));
+            parts.fold(Ordering::Equal, Ordering::then).then(a.len().cmp(&b.len()))
+        }
+        (Value::Object(a), Value::Object(b)) => {
+            let (a, b) = (sorted_entries(a), sorted_entries(b));
+            let parts = a.iter().zip(&b).map(|(a, b)| a.0.cmp(b.0).then_with(|| compare_json(a.1, b.1)));
+            parts.fold(Ordering::Equal, Ordering::then).then(a.len().cmp(&b.len()))
+        }
+        _ => type_rank(a).cmp(&type_rank(b)),
+    }
+}
+
+fn sorted_entries(object: &Map<String, Value>) -> Vec<(&String, &Value)> {
+    let mut entries: Vec<_> = object.iter().collect();
+    entries.sort_by_key(|(name, _)| *name);
+    entries
+}
+
+fn type_rank(value: &Value) -> u8 {
+    match value {
+        Value::Null => 0,
+        Value::Bool(_) => 1,
+        Value::Number(_) => 2,
+        Value::String(_) => 3,
+        Value::Array(_) => 4,
+        Value::Object(_) => 5,
     }
 }
 
@@ -128,6 +162,38 @@ mod tests {
             compare_as(&time, json!("2026-11-15T12:00:00+0200"), json!("2026-11-15T10:00:00Z")),
             Ordering::Equal
         );
+    }
+
+    #[test]
+    fn lists_and_objects_have_a_total_order() {
+        let values = [
+            json!([]),
+            json!([1]),
+            json!([1.0]),
+            json!([1.5]),
+            json!([1, 2]),
+            json!([2]),
+            json!([null]),
+            json!(["1"]),
+            json!({}),
+            json!({"a": 1}),
+            json!({"a": 1.0}),
+            json!({"a": 1.5}),
+            json!({"b": 0, "a": 1}),
+            json!({"a": 1, "b": 0}),
+        ];
+        for a in &values {
+            for b in &values {
+                let order = compare_json(a, b);
+                assert_eq!(order, compare_json(b, a).reverse(), "{a} {b}");
+                assert_eq!(order.is_eq(), crate::data::equality::is_equal(a, b), "{a} {b}");
+                for c in &values {
+                    if order.is_le() && compare_json(b, c).is_le() {
+                        assert!(compare_json(a, c).is_le(), "{a} {b} {c}");
+                    }
+                }
+            }
+        }
     }
 
     #[test]

@@ -22,8 +22,6 @@ use store::sqlite::{FILE_NAME, MigrationEvent, Options, SqliteStore};
 /// The format of the fixture, and that of this version.
 const OLD: i64 = 3;
 const NEW: i64 = 4;
-/// The tables that were added after the fixture was made. They have no rows in it.
-const NEWER: [Table; 5] = [Table::OpenRun, Table::FetchReceipt, Table::Owner, Table::Blob, Table::Probe];
 /// Environment variables that only the parent sets: the database to migrate, and the number of the event at which the
 /// process is killed.
 const DATABASE: &str = "TOKAMAK_MIGRATION_TEST_DATABASE";
@@ -77,7 +75,8 @@ fn names<const N: usize>(suffixes: [&str; N]) -> BTreeSet<String> {
 async fn check_rows(store: &SqliteStore) {
     for name in ["acme", "local"] {
         let tenant = TenantId::parse(name).unwrap();
-        for table in Table::ALL.into_iter().filter(|table| !NEWER.contains(table)) {
+        // Later versions add their tables at the end.
+        for table in Table::ALL.into_iter().take(26) {
             let range = Range { tenant: tenant.clone(), table, prefix: String::new(), after: None, limit: 100 };
             let mut expected: Vec<(String, Row)> = (1..=3u64)
                 .map(|version| {

@@ -1,0 +1,3 @@
+//! Tests of leases from outside.
+
+mod model;
