@@ -1,7 +1,9 @@
 //! API keys: finds the identity of a key, and creates, lists and revokes keys.
-//! Invariant: a key is shown once, when it is made. Only its digest is stored, under its tenant. A revoked key stays stored as
-//! revoked, because a server that has ever had a key must not fall back to answering without one.
+//! Invariants: a key is shown once, when it is made. Only its digest is stored, under its tenant. A revoked key stays stored as
+//! revoked, because a server that has ever had a key must not fall back to answering without one; only `delete_all` removes it.
+//! A key of a tenant that is not among the accepted ones is refused, because a deleted table would otherwise give the key every right.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use base::{Digest, Principal, Secret, TenantId, Timestamp};
@@ -19,6 +21,8 @@ const MAX_KEY_BYTES: usize = 256;
 const MIN_ID_CHARS: usize = 6;
 /// The most keys of a tenant that a list reads.
 const MAX_LISTED_KEYS: usize = 10_000;
+/// The most keys that one transaction deletes.
+const MAX_DELETED_AT_ONCE: usize = 1_000;
 
 /// The failure of reading or writing a stored API key. It is a fault of the storage, never of the caller.
 #[derive(Debug, thiserror::Error)]
@@ -99,14 +103,17 @@ pub struct ApiKeys {
     store: Arc<dyn Store>,
     /// The keys that the settings name.
     configured: Vec<ConfiguredKey>,
+    /// The tenants whose stored keys are accepted. A stored key of any other tenant is refused.
+    tenants: BTreeSet<TenantId>,
 }
 
 impl ApiKeys {
-    pub fn new(store: Arc<dyn Store>, configured: Vec<ConfiguredKey>) -> Self {
-        Self { store, configured }
+    /// Accepts the keys of the settings, and the stored keys of `tenants`: those that the settings name, or `local` if they name none.
+    pub fn new(store: Arc<dyn Store>, configured: Vec<ConfiguredKey>, tenants: BTreeSet<TenantId>) -> Self {
+        Self { store, configured, tenants }
     }
 
-    /// Returns the identity of a key, or `None` for a key that is unknown or revoked.
+    /// Returns the identity of a key, or `None` for a key that is unknown, revoked, or of a tenant that is not accepted.
     pub async fn identify(&self, key: &str) -> Result<Option<Identity>, Error> {
         if key.len() > MAX_KEY_BYTES {
             return Ok(None);
@@ -130,6 +137,10 @@ impl ApiKeys {
         let row_key = Key::new(&tenant, Table::ApiKey, digest.to_string());
         let Some(stored) = self.store.get(&row_key).await? else { return Ok(None) };
         let row = read_row(Table::ApiKey.name(), &stored.value)?;
+        if row.revoked.is_none() && !self.tenants.contains(&tenant) {
+            tracing::warn!(%tenant, "a key was refused, because the settings do not name its tenant; add a table [tenants.NAME], which may be empty, or revoke the key");
+            return Ok(None);
+        }
         Ok(row.revoked.is_none().then_some(Identity { tenant, principal: row.principal }))
     }
 }
@@ -141,15 +152,52 @@ pub async fn store_key(store: &dyn Store, key: &NewKey, identity: &Identity, now
     Ok(store.commit(Batch::default().put(row_key, write_row(&row), Expect::Absent)).await?)
 }
 
+/// Returns the tenants that have a stored key, revoked keys included, in the order of their names.
+pub async fn tenants_with_keys(store: &dyn Store) -> Result<Vec<TenantId>, Error> {
+    let mut with_keys = Vec::new();
+    for tenant in store.tenants().await? {
+        if !store.scan(&range_of(&tenant, 1)).await?.is_empty() {
+            with_keys.push(tenant);
+        }
+    }
+    Ok(with_keys)
+}
+
+/// Returns whether any tenant has a stored key, a revoked one included.
+pub async fn any(store: &dyn Store) -> Result<bool, Error> {
+    for tenant in store.tenants().await? {
+        if !store.scan(&range_of(&tenant, 1)).await?.is_empty() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Deletes every stored key of every tenant, and returns their number. A server that starts afterwards may answer without a key.
+pub async fn delete_all(store: &dyn Store) -> Result<usize, Error> {
+    let mut deleted = 0;
+    for tenant in store.tenants().await? {
+        loop {
+            let rows = store.scan(&range_of(&tenant, MAX_DELETED_AT_ONCE)).await?;
+            if rows.is_empty() {
+                break;
+            }
+            deleted += rows.len();
+            let keys = rows.into_iter().map(|(id, _)| Key::new(&tenant, Table::ApiKey, id));
+            let batch = keys.fold(Batch::default(), |batch, key| batch.delete(key, Expect::Any));
+            store.commit(batch).await?;
+        }
+    }
+    Ok(deleted)
+}
+
+fn range_of(tenant: &TenantId, limit: usize) -> Range {
+    Range { tenant: tenant.clone(), table: Table::ApiKey, prefix: String::new(), after: None, limit }
+}
+
 /// Returns the keys of a tenant, the oldest first and revoked ones included.
 pub async fn list(store: &dyn Store, tenant: &TenantId) -> Result<Vec<StoredKey>, Error> {
-    let range = Range {
-        tenant: tenant.clone(),
-        table: Table::ApiKey,
-        prefix: String::new(),
-        after: None,
-        limit: MAX_LISTED_KEYS,
-    };
+    let range = range_of(tenant, MAX_LISTED_KEYS);
     let mut keys = Vec::new();
     for (id, row) in store.scan(&range).await? {
         let damaged = || Error::Damaged(format!("{}/{id}", Table::ApiKey.name()));

@@ -162,7 +162,12 @@ impl App {
 
     /// Returns whether a request over HTTP needs an API key.
     pub fn keys_required(&self) -> bool {
-        self.admission.keys_required
+        self.admission.keys_required()
+    }
+
+    /// Requires an API key of every request over HTTP from now on.
+    pub fn require_keys(&self) {
+        self.admission.require_keys();
     }
 
     /// Finds the identity of a request from its API key, and takes one call from the tenant's rate.

@@ -29,7 +29,7 @@ pub use id::{
 };
 pub use json::{canonical, depth_exceeds};
 pub use limits::{ConnectionLimits, Limits};
-pub use printable::printable;
+pub use printable::{printable, quote, visible, visible_lines};
 pub use secret::Secret;
 pub use similar::{closest_name, similar_names};
 pub use span::{LineIndex, SourceLocation, Span};

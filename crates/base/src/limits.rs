@@ -49,6 +49,8 @@ pub struct Limits {
     pub row_bytes: usize,
     /// The maximum number of characters of a result that the model sees. Later rows are left out.
     pub shown_chars: usize,
+    /// The maximum number of characters of a plan in an answer. A longer plan says what is missing and where it can be read whole.
+    pub plan_chars: usize,
     /// The maximum number of rows in the answer of a list.
     pub list_rows: usize,
     /// The maximum size of the rows in the answer of a list, as JSON. A list has at least one row, however large.
@@ -84,6 +86,7 @@ impl Default for Limits {
             inline_ms: 45_000,
             row_bytes: 64 * 1024,
             shown_chars: 4_000,
+            plan_chars: 40_000,
             list_rows: 1_000,
             list_bytes: 4_000_000,
             slots_per_connection: 1_000,

@@ -4,6 +4,7 @@
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant, SystemTime};
 
+use app::App;
 use base::TenantId;
 use session::{CollectionOptions, Service};
 use tokio::task::JoinHandle;
@@ -26,6 +27,8 @@ const CLOCK_JUMP: Duration = Duration::from_secs(60 * 60);
 const WAIT_AFTER_JUMP: Duration = Duration::from_secs(24 * 60 * 60);
 /// The longest time that a stopping server waits until the last traces are written and exported.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(5);
+/// The interval between two searches for the first API key.
+const KEY_SEARCH_INTERVAL: Duration = Duration::from_secs(1);
 /// The interval between two searches for runs of processes that have died.
 const RECOVERY_INTERVAL: Duration = Duration::from_secs(5);
 /// The time before the end of the drain time at which callers that still wait for a run get the state of the run as their answer.
@@ -81,6 +84,26 @@ async fn store_engine(service: Arc<Service>, tenants: Vec<TenantId>, ended: Canc
         () = ended.cancelled() => {}
         stored = service.store_engine_for(&tenants) => if let Err(error) = stored {
             tracing::warn!(%error, "cannot store the JavaScript engine; the first run of JavaScript tries again");
+        }
+    }
+}
+
+/// Requires API keys as soon as the store has one. A server that started before the first key was made would otherwise answer every
+/// caller without a key until its next start.
+pub async fn require_keys_after_the_first(app: Arc<App>, stop: CancellationToken) {
+    loop {
+        match app.service().has_stored_keys().await {
+            Ok(false) => {}
+            Ok(true) => {
+                app.require_keys();
+                tracing::info!("an API key was made, so every request needs a key from now on");
+                return;
+            }
+            Err(error) => tracing::warn!(%error, "cannot look for API keys; the search is repeated"),
+        }
+        tokio::select! {
+            () = tokio::time::sleep(KEY_SEARCH_INTERVAL) => {}
+            () = stop.cancelled() => return,
         }
     }
 }

@@ -59,6 +59,14 @@ pub struct BlobsSettings {
     retries: usize,
 }
 
+#[cfg(test)]
+impl BlobsSettings {
+    /// Returns the numbers among the settings, by name.
+    pub fn numbers(&self) -> [(&'static str, u64); 3] {
+        [("cache_mb", self.cache_mb), ("timeout_ms", self.timeout_ms), ("retries", self.retries as u64)]
+    }
+}
+
 impl Default for BlobsSettings {
     fn default() -> Self {
         Self {
@@ -136,6 +144,31 @@ impl BlobsConfig {
             None => Ok(remote),
             Some(folder) => Ok(Arc::new(CachedBlobs::open(remote, folder, self.settings.cache_mb << 20)?)),
         }
+    }
+
+    /// Returns the local folders of the blobs and of their copies.
+    pub fn folders(&self) -> impl Iterator<Item = &Path> {
+        let folder = match &self.place {
+            BlobsPlace::Folder(folder) => Some(folder),
+            BlobsPlace::S3(_) => None,
+        };
+        folder.into_iter().chain(&self.settings.cache).map(PathBuf::as_path)
+    }
+
+    /// Returns the place of blobs that a database at this path has stored, or `None` if there are none. A folder has blobs if it has a file of
+    /// one; a place in S3 was used if the database's name for it is stored.
+    pub fn existing(&self, database: &Path) -> Option<String> {
+        let found = match &self.place {
+            BlobsPlace::Folder(folder) => has_blobs(folder),
+            BlobsPlace::S3(_) => owner_file(database).exists(),
+        };
+        found.then(|| self.to_string())
+    }
+
+    /// Returns whether the S3 service is reached without TLS.
+    pub fn allows_http(&self) -> bool {
+        self.is_remote()
+            && (self.settings.allow_http || variable("AWS_ALLOW_HTTP").is_some_and(|value| value == "true"))
     }
 
     /// Returns whether the storage is reached over a network.
@@ -277,9 +310,7 @@ fn check(settings: &BlobsSettings) -> Result<(), Failure> {
 
 /// Returns the random name with which a database marks its place in S3. The name is drawn once and stored in a file beside the database.
 fn owner_name(database: &Path) -> Result<String, Failure> {
-    let mut name = database.file_name().unwrap_or_default().to_owned();
-    name.push(".owner");
-    let path = database.with_file_name(name);
+    let path = owner_file(database);
     let unwritable = |cause| Failure::Unwritable { path: path.clone(), cause };
     if let Ok(known) = std::fs::read_to_string(&path) {
         return Ok(known.trim().to_owned());
@@ -292,6 +323,24 @@ fn owner_name(database: &Path) -> Result<String, Failure> {
         Err(error) if error.error.kind() != std::io::ErrorKind::AlreadyExists => Err(unwritable(error.error)),
         _ => std::fs::read_to_string(&path).map(|known| known.trim().to_owned()).map_err(unwritable),
     }
+}
+
+/// Returns the path of the file with the name of a database for S3.
+fn owner_file(database: &Path) -> PathBuf {
+    let mut name = database.file_name().unwrap_or_default().to_owned();
+    name.push(".owner");
+    database.with_file_name(name)
+}
+
+/// Returns whether a folder of blobs has a blob: a file in one of its subfolders `00` to `ff`.
+fn has_blobs(folder: &Path) -> bool {
+    let is_subfolder =
+        |name: &std::ffi::OsStr| name.len() == 2 && name.as_encoded_bytes().iter().all(u8::is_ascii_hexdigit);
+    let subfolders = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut files = subfolders
+        .filter(|entry| is_subfolder(&entry.file_name()))
+        .flat_map(|entry| std::fs::read_dir(entry.path()).into_iter().flatten().flatten());
+    files.next().is_some()
 }
 
 /// Returns the value of an environment variable that is set and not empty.

@@ -31,6 +31,8 @@ pub struct Config {
     pub data: PathBuf,
     /// The database file, by default in the data folder.
     pub database: PathBuf,
+    /// Whether a missing database is created although blobs exist.
+    pub new_database: bool,
     /// The place of the blobs, with its settings.
     pub blobs: BlobsConfig,
     /// The folders of catalog files that are offered and watched.
@@ -158,6 +160,7 @@ impl Config {
         Ok(Self {
             data,
             database,
+            new_database: settings.storage.new,
             blobs,
             catalogs,
             strict_catalogs: settings.strict_catalogs || file.strict_catalogs,
@@ -257,7 +260,10 @@ fn check_limits(limits: &Limits) -> Result<(), Failure> {
         ("template_bytes", limits.template_bytes, 1 << 20),
         ("template_output_bytes", limits.template_output_bytes, 64 << 20),
         ("template_fuel", usize::try_from(limits.template_fuel).unwrap_or(usize::MAX), 1_000_000_000),
+        ("inline_ms", usize::try_from(limits.inline_ms).unwrap_or(usize::MAX), 3_600_000),
+        ("row_bytes", limits.row_bytes, 16 << 20),
         ("shown_chars", limits.shown_chars, 40_000),
+        ("plan_chars", limits.plan_chars, 1_000_000),
         ("list_rows", limits.list_rows, 100_000),
         ("list_bytes", limits.list_bytes, 64 << 20),
         ("slots_per_connection", limits.slots_per_connection, 100_000),
@@ -391,6 +397,114 @@ mod tests {
         assert!(refusal(Limits { request_timeout_ms: 0, ..Limits::default() }).contains("request_timeout_ms"));
     }
 
+    /// Every limit has a bound, so a new limit cannot be forgotten in `check_limits` and `check_connections`.
+    #[test]
+    fn each_limit_is_checked() {
+        for name in toml::Table::try_from(Limits::default()).unwrap().keys() {
+            let limits: Limits = toml::from_str(&format!("{name} = 0")).unwrap();
+            assert!(check_limits(&limits).is_err(), "`limits.{name}` may be 0");
+            let limits: Limits = toml::from_str(&format!("{name} = {}", i64::MAX)).unwrap();
+            assert!(check_limits(&limits).is_err(), "`limits.{name}` has no upper bound");
+        }
+        for name in toml::Table::try_from(ConnectionLimits::default()).unwrap().keys() {
+            let limits: ConnectionLimits = toml::from_str(&format!("{name} = 0")).unwrap();
+            assert!(check_connections(&limits).is_err(), "`connections.{name}` may be 0");
+            let limits: ConnectionLimits = toml::from_str(&format!("{name} = {}", i64::MAX)).unwrap();
+            assert!(check_connections(&limits).is_err(), "`connections.{name}` has no upper bound");
+        }
+    }
+
+    const OPERATIONS: &str = include_str!("../../../docs/operations.md");
+
+    /// Returns the block of TOML in docs/operations.md that contains `part`.
+    fn documented(part: &str) -> &'static str {
+        let mut blocks = OPERATIONS.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
+        blocks.find(|block| block.contains(part)).unwrap()
+    }
+
+    /// Compares a documented table with the defaults: every setting is documented, with its default.
+    fn assert_documented(name: &str, documented: &toml::Table, defaults: &toml::Table) {
+        for (key, value) in defaults {
+            assert_eq!(documented.get(key), Some(value), "docs/operations.md: [{name}] {key}");
+        }
+        for key in documented.keys() {
+            assert!(defaults.contains_key(key), "docs/operations.md: [{name}] {key} is no setting");
+        }
+    }
+
+    #[test]
+    fn the_documented_limits_are_the_real_ones() {
+        assert_tables_have_the_defaults();
+        assert_sentences_have_the_defaults();
+    }
+
+    fn assert_tables_have_the_defaults() {
+        let all: toml::Table = toml::from_str(documented("[limits]")).unwrap();
+        let retention: toml::Table = toml::from_str(documented("[retention]")).unwrap();
+        let table = |of: &toml::Table, name: &str| of[name].as_table().unwrap().clone();
+        assert_documented("limits", &table(&all, "limits"), &toml::Table::try_from(Limits::default()).unwrap());
+        let connections = toml::Table::try_from(ConnectionLimits::default()).unwrap();
+        assert_documented("connections", &table(&all, "connections"), &connections);
+        assert_documented("js", &table(&all, "js"), &toml::Table::try_from(JsSettings::default()).unwrap());
+        let defaults = toml::Table::try_from(Retention::default()).unwrap();
+        assert_documented("retention", &table(&retention, "retention"), &defaults);
+        let settings = Settings { data: Some("data".into()), ..Settings::default() };
+        let config = Config::read(None, &settings).unwrap();
+        let number = |name: &str| all[name].as_integer().unwrap();
+        assert_eq!(number("port"), i64::from(config.port));
+        assert_eq!(number("drain_seconds"), config.drain_seconds as i64);
+        let blobs: BlobsSettings = toml::from_str("").unwrap();
+        let documented_blobs: toml::Table = toml::from_str(documented("[blobs]")).unwrap();
+        for (name, default) in blobs.numbers() {
+            assert_eq!(documented_blobs["blobs"][name].as_integer(), i64::try_from(default).ok(), "[blobs] {name}");
+        }
+        let writes = config.teaching.writes;
+        assert!(OPERATIONS.contains(&format!("`writes = {writes}`")), "[teaching] writes is {writes}");
+    }
+
+    /// Compares the sentences of other pages that repeat a limit.
+    fn assert_sentences_have_the_defaults() {
+        let (limits, js, retention) = (Limits::default(), JsSettings::default(), Retention::default());
+        let heaps = include_str!("../../../docs/heaps.md");
+        let http = include_str!("../../../docs/http.md");
+        let ConnectionLimits { idle_seconds, head_seconds, body_seconds, write_seconds, .. } =
+            ConnectionLimits::default();
+        let language = include_str!("../../../docs/language.md");
+        let storage = include_str!("../../../docs/storage.md");
+        let sentences = [
+            (heaps, format!("`wait_ms` ({})", grouped(js.wait_ms))),
+            (heaps, format!("`timeout_ms` ({}, at most {})", grouped(js.timeout_ms), grouped(js.most_timeout_ms))),
+            (heaps, format!("`memory_mb` ({}, at most {})", js.memory_mb, js.most_memory_mb)),
+            (heaps, format!("| `code` | {} MiB (`[js] code_bytes`) |", js.code_bytes >> 20)),
+            (heaps, format!("`[js] output_bytes` ({} MiB)", js.output_bytes >> 20)),
+            (heaps, format!("{} unfinished runs of a session and {} of a tenant", js.queue, grouped(js.runs as u64))),
+            (heaps, format!("`[retention] heaps` ({} days)", retention.heaps)),
+            (heaps, format!("the `log_entries` ({}) newest", grouped(u64::from(retention.log_entries)))),
+            (heaps, format!("`sessions` days ({}) after", retention.sessions)),
+            (heaps, format!("{} rows and {} MB", grouped(limits.list_rows as u64), limits.list_bytes / 1_000_000)),
+            (http, format!("`Keep-Alive: timeout={idle_seconds}`")),
+            (http, format!("head of a request for more than {head_seconds} s")),
+            (
+                http,
+                format!("for more than {body_seconds} s, or reads almost nothing of an answer for {write_seconds} s"),
+            ),
+            (language, format!("until {} rows or {} pages", grouped(limits.rows as u64), limits.pages)),
+            (language, format!("Over {} characters", grouped(limits.shown_chars as u64))),
+            (storage, format!("up to {} KiB (`limits.row_bytes`)", limits.row_bytes >> 10)),
+        ];
+        for (page, sentence) in sentences {
+            assert!(page.contains(&sentence), "no page says: {sentence}");
+        }
+    }
+
+    /// Writes a number with a comma between thousands.
+    fn grouped(number: u64) -> String {
+        let digits = number.to_string();
+        let groups: Vec<&str> =
+            digits.as_bytes().rchunks(3).rev().map(|group| std::str::from_utf8(group).unwrap()).collect();
+        groups.join(",")
+    }
+
     #[test]
     fn a_secret_is_bound_to_one_origin_or_to_several() {
         let read = |text: &str| toml::from_str::<ConfigFile>(text).map_err(|error| error.to_string());
@@ -404,32 +518,6 @@ mod tests {
         for table in ["[secrets]\nONE = \"http://a.example\"\n", "[secrets]\n\"../x\" = \"https://a.example\"\n"] {
             assert!(matches!(secret_bindings(read(table).unwrap().secrets), Err(Failure::Binding { .. })), "{table}");
         }
-    }
-
-    #[test]
-    fn the_documented_limits_are_the_real_ones() {
-        let text = include_str!("../../../docs/operations.md");
-        let block = text.split("```toml\n").find(|block| block.starts_with("port = 3000")).unwrap();
-        let file: ConfigFile = toml::from_str(block.split("```").next().unwrap()).unwrap();
-        assert_eq!(file.limits, Limits::default());
-        assert_eq!(file.connections, ConnectionLimits::default());
-        // A key that is left out has its default too, so each is looked for.
-        for field in toml::Table::try_from(ConnectionLimits::default()).unwrap().keys() {
-            assert!(block.contains(&format!("\n{field} = ")), "`connections.{field}` is not documented");
-        }
-        let http = include_str!("../../../docs/http.md");
-        let ConnectionLimits { idle_seconds, head_seconds, body_seconds, write_seconds, .. } =
-            ConnectionLimits::default();
-        for sentence in [
-            format!("`Keep-Alive: timeout={idle_seconds}`"),
-            format!("head of a request for more than {head_seconds} s"),
-            format!("for more than {body_seconds} s, or reads almost nothing of an answer for {write_seconds} s"),
-        ] {
-            assert!(http.contains(&sentence), "docs/http.md: {sentence}");
-        }
-        let heaps = include_str!("../../../docs/heaps.md");
-        assert!(heaps.contains("1,000 rows and 4 MB") && Limits::default().list_rows == 1_000);
-        assert_eq!(Limits::default().list_bytes, 4_000_000);
     }
 
     #[test]

@@ -17,6 +17,7 @@ mod log;
 mod otlp;
 mod output;
 mod ports;
+mod safety;
 mod shipped;
 mod tenants;
 mod wiring;

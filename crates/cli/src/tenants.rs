@@ -7,6 +7,7 @@ use access::Identity;
 use access::keys::ConfiguredKey;
 use base::{Digest, Principal, TenantId, similar_names};
 use catalog::{Permissions, Registry};
+use ports::Store;
 use serde::Deserialize;
 
 use crate::failure::Failure;
@@ -75,6 +76,54 @@ pub fn heap_limits_mb(tenants: &TenantsSettings) -> BTreeMap<TenantId, u64> {
 pub fn default_principal() -> Principal {
     // `DEFAULT_PRINCIPAL` has only letters, so parsing it always succeeds.
     Principal::parse(DEFAULT_PRINCIPAL).unwrap_or_else(|_| Principal::local())
+}
+
+/// Returns the tenants whose keys are accepted: those that have a table in the settings, and `local` if no tenant has one. A person alone
+/// needs no settings to use a key.
+pub fn named_tenants(tenants: &TenantsSettings) -> BTreeSet<TenantId> {
+    let alone = tenants.is_empty().then(TenantId::local);
+    tenants.keys().cloned().chain(alone).collect()
+}
+
+/// Returns whether the settings alone say that requests need a key: they have a key, or a tenant that is reached only with one. A lost
+/// database must not open a server whose keys were stored in it.
+pub fn need_keys(tenants: &TenantsSettings) -> bool {
+    let local = TenantId::local();
+    tenants.iter().any(|(tenant, settings)| *tenant != local || !settings.keys.is_empty())
+}
+
+/// Finds a tenant whose keys are accepted, so that a key can be made for it.
+pub fn find_named_tenant(tenants: &TenantsSettings, name: &str) -> Result<TenantId, Failure> {
+    let named = named_tenants(tenants);
+    let tenant = named.iter().find(|tenant| tenant.as_str() == name).cloned();
+    tenant.ok_or_else(|| Failure::NoTenant {
+        name: base::printable(name, 80),
+        near: similar_names(name, named.iter().map(TenantId::as_str)),
+    })
+}
+
+/// Returns the tenants that have valid stored keys which are refused, because `named_tenants` does not contain the tenant.
+pub async fn unnamed_tenants_with_keys(
+    tenants: &TenantsSettings,
+    store: &dyn Store,
+) -> Result<Vec<TenantId>, access::Error> {
+    let accepted = named_tenants(tenants);
+    let mut unnamed = Vec::new();
+    for tenant in access::keys::tenants_with_keys(store).await? {
+        if !accepted.contains(&tenant)
+            && access::keys::list(store, &tenant).await?.iter().any(|key| key.revoked.is_none())
+        {
+            unnamed.push(tenant);
+        }
+    }
+    Ok(unnamed)
+}
+
+/// Returns the sentence about the refused keys of a tenant that the settings do not name.
+pub fn unnamed_tenant_problem(tenant: &TenantId) -> String {
+    format!(
+        "the settings do not name the tenant `{tenant}`, so its keys are refused; add a table [tenants.{tenant}], which may be empty, or revoke the keys"
+    )
 }
 
 /// Returns the tenants of the settings and the tenant `local`, which always exists.
@@ -201,6 +250,17 @@ mod tests {
         assert!(check_tenants(&settings(&format!("[a]\nkeys = [{key}]\n"))).is_ok());
         assert!(check_tenants(&settings(&format!("[a]\nkeys = [{key}]\n[b]\nkeys = [{key}]\n"))).is_err());
         assert!(check_tenants(&settings("[a]\ncalls_per_minute = 0\n")).is_err());
+    }
+
+    #[test]
+    fn keys_of_local_are_accepted_without_a_table_only_if_no_tenant_has_one() {
+        let accepted = |text: &str| named_tenants(&settings(text)).iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(accepted(""), ["local"]);
+        assert_eq!(accepted("[acme]\n"), ["acme"]);
+        assert_eq!(accepted("[acme]\n[local]\n"), ["acme", "local"]);
+        assert_eq!(find_named_tenant(&settings(""), "local").unwrap(), TenantId::local());
+        assert!(find_named_tenant(&settings("[acme]\n"), "local").is_err());
+        assert!(find_named_tenant(&settings(""), "acme").is_err());
     }
 
     #[test]

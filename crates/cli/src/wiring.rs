@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use access::{CallRates, Tenants};
@@ -19,13 +19,17 @@ use upstream::RefusedServers;
 use crate::catalogs::Catalogs;
 use crate::config::{AuthMode, Config, LOOPBACK_HOSTS};
 use crate::failure::Failure;
-use crate::ports::{FilePresence, Listeners, OperatorSecrets, SECRETS_KEY, SecretBindings, SystemClock, SystemEntropy};
+use crate::ports::{FilePresence, Listeners, OperatorSecrets, SecretBindings, SystemClock, SystemEntropy};
 use crate::{shipped, tenants};
 
 /// The app of a configuration, and the catalogs of its first registry.
 pub struct WiredApp {
     pub app: Arc<App>,
     pub catalogs: Catalogs,
+    /// The store below the app.
+    pub store: Arc<dyn ::ports::Store>,
+    /// The folders that other users could read until now.
+    pub repaired: Vec<PathBuf>,
 }
 
 /// Builds the app of a configuration. The demo API runs until `stop` is cancelled. `listener` is the address on which this process
@@ -36,6 +40,7 @@ pub async fn build_app(
     stop: &CancellationToken,
 ) -> Result<WiredApp, Failure> {
     let catalogs = Catalogs::load(config)?;
+    let repaired = make_folders_private(config)?;
     let mut routes = BTreeMap::new();
     if config.demo {
         // The route is for the origin of the shipped demo catalog, even if a file replaces this catalog, because existing sessions may
@@ -46,12 +51,10 @@ pub async fn build_app(
     let secret_store = secret_store(config);
     if secret_store.has_key() {
         secret_store.check()?;
-    } else if config.data.join(store::secrets::FILE_NAME).exists() {
-        tracing::warn!("the encrypted secrets cannot be read, because no key is set; set {}", SECRETS_KEY);
     }
     let keys_required = keys_required(config, store.as_ref()).await?;
     let ports = Ports {
-        store,
+        store: store.clone(),
         blobs,
         upstream: Arc::new(build_upstream(config, routes, own_servers(config, listener), secret_store)?),
         clock: Arc::new(SystemClock),
@@ -62,35 +65,28 @@ pub async fn build_app(
         .with_retention(config.retention.clone())
         .with_tenants(Tenants::new(tenants::permissions_by_tenant(&config.tenants)))
         .with_delegated(config.delegated)
-        .with_keys(tenants::configured_keys(&config.tenants))
+        .with_keys(tenants::configured_keys(&config.tenants), tenants::named_tenants(&config.tenants))
         .with_js(Arc::new(start_engine(config)?), Arc::new(register_process(config, listener)?), config.js.clone());
     let rates = CallRates::new(tenants::calls_per_minute(&config.tenants));
-    let app = App::new(Arc::new(service), Admission { keys_required, rates });
-    Ok(WiredApp { app: Arc::new(app), catalogs })
+    let app = App::new(Arc::new(service), Admission::new(keys_required, rates));
+    Ok(WiredApp { app: Arc::new(app), catalogs, store, repaired })
 }
 
 /// Returns whether API keys may exist. This function makes no data folder, so that a refused start leaves no folder behind.
 pub fn may_have_keys(config: &Config) -> bool {
     match config.auth {
         Some(mode) => mode == AuthMode::Keys,
-        None => !tenants::configured_keys(&config.tenants).is_empty() || config.database.exists(),
+        None => tenants::need_keys(&config.tenants) || config.database.exists(),
     }
 }
 
-/// Returns whether requests need an API key. Without a setting they need a key as soon as one was made, even if it was revoked since.
-async fn keys_required(config: &Config, store: &dyn ::ports::Store) -> Result<bool, Failure> {
+/// Returns whether requests need an API key. Without the setting `auth` they need one if the settings have a key or a tenant that only a
+/// key can name, and as soon as a key was made, even if it was revoked since and whatever tenants the settings have.
+pub async fn keys_required(config: &Config, store: &dyn ::ports::Store) -> Result<bool, Failure> {
     if let Some(mode) = config.auth {
         return Ok(mode == AuthMode::Keys);
     }
-    if !tenants::configured_keys(&config.tenants).is_empty() {
-        return Ok(true);
-    }
-    for tenant in tenants::all_tenants(&config.tenants) {
-        if !access::keys::list(store, &tenant).await?.is_empty() {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+    Ok(tenants::need_keys(&config.tenants) || access::keys::any(store).await?)
 }
 
 /// Starts the JavaScript engine. The compiled code of the engine is cached in the data folder, because compiling it takes seconds.
@@ -125,9 +121,41 @@ fn own_servers(config: &Config, listener: Option<SocketAddr>) -> RefusedServers 
     RefusedServers::new(Arc::new(Listeners::new(presence_folder(config), names)))
 }
 
-/// Opens the SQLite database, and makes the file if it does not exist.
+/// Makes the folders of the settings readable by this user only. Returns the folders that other users could read until then.
+pub fn make_folders_private(config: &Config) -> Result<Vec<PathBuf>, Failure> {
+    let mut repaired = Vec::new();
+    for folder in std::iter::once(config.data.as_path()).chain(config.blobs.folders()) {
+        if ::store::folder::make_private(folder)? {
+            repaired.push(folder.to_owned());
+        }
+    }
+    Ok(repaired)
+}
+
+/// Opens the SQLite database, and makes the file if it does not exist. A database that is missing beside its blobs is an error.
 pub fn open_store(config: &Config) -> Result<Arc<dyn ::ports::Store>, Failure> {
+    make_folders_private(config)?;
+    // The database is looked for again at the end, because another process may have created it and stored blobs in between.
+    if !config.new_database
+        && !has_database(&config.database)
+        && let Some(remains) = config.blobs.existing(&config.database).or_else(|| orphaned_wal(&config.database))
+        && !has_database(&config.database)
+    {
+        return Err(::store::OpenError::Lost { path: config.database.clone(), remains }.into());
+    }
     Ok(Arc::new(::store::sqlite::SqliteStore::open(&config.database)?))
+}
+
+/// Returns whether there is a database with content. A file without a byte is left by a process that died when it created the database.
+fn has_database(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|metadata| metadata.len() > 0)
+}
+
+/// Returns the path of a WAL with commits whose database is missing.
+fn orphaned_wal(database: &Path) -> Option<String> {
+    let mut wal = database.as_os_str().to_owned();
+    wal.push("-wal");
+    has_database(Path::new(&wal)).then(|| Path::new(&wal).display().to_string())
 }
 
 /// Opens the storage for blobs, and makes its folder if the folder does not exist. Remote storage gets no request at this time.

@@ -17,6 +17,12 @@ pub enum ApiError {
     /// The request is for the former store of the demo. Sessions that pinned its catalog still send such requests.
     #[error("the store of the demo is no longer served; open a session with the catalog `demo`")]
     StoreIsGone,
+    /// The request names another host, so a page may have rebound its own name to this address.
+    #[error("this API is not reached by the name `{host}`")]
+    HostRefused { host: String },
+    /// The request comes from a web page, and this API has none.
+    #[error("requests from pages of `{origin}` are refused")]
+    OriginRefused { origin: String },
     #[error("{path} does not answer to {method}")]
     MethodNotAllowed { method: Method, path: String },
     #[error("no project `{key}`")]
@@ -74,6 +80,8 @@ impl ApiError {
             UnknownRoute { .. } | NoProject { .. } | NoPerson { .. } | NoTicket { .. } => {
                 (StatusCode::NOT_FOUND, "not_found")
             }
+            HostRefused { .. } => (StatusCode::FORBIDDEN, "host_refused"),
+            OriginRefused { .. } => (StatusCode::FORBIDDEN, "origin_refused"),
             StoreIsGone => (StatusCode::GONE, "api_gone"),
             MethodNotAllowed { .. } => (StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed"),
             BadPath { .. }

@@ -10,6 +10,7 @@ pub mod calendar;
 mod error;
 mod etag;
 mod fields;
+mod guard;
 mod idempotency;
 mod reads;
 mod replays;
@@ -26,6 +27,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::{Method, Uri};
+use axum::middleware::from_fn;
 use axum::routing::any;
 use axum::serve::ListenerExt;
 use tokio::net::TcpListener;
@@ -71,10 +73,10 @@ pub async fn serve(listener: TcpListener, shutdown: impl Future<Output = ()> + S
     }
 }
 
-/// Returns all routes of the demo API on a new tracker with the data of `SEED`.
+/// Returns all routes of the demo API on a new tracker with the data of `SEED`. Requests of web pages are refused.
 pub fn router() -> Router {
     let former_store = Router::new().route("/graphql", any(async || ApiError::StoreIsGone));
-    router_with(Arc::new(Tracker::seeded(SEED)), former_store)
+    router_with(Arc::new(Tracker::seeded(SEED)), former_store).layer(from_fn(guard::check))
 }
 
 /// Returns the routes of the demo API on `tracker`, together with the routes `more`. A request with an unknown path or method gets a JSON

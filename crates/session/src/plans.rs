@@ -13,6 +13,7 @@ use crate::load::{Session, Versioned};
 use crate::program::PlannedProgram;
 use crate::rows::{self, Claim, ClaimRow, LogicalRow, PlanBody, PlanRow};
 use crate::service::Service;
+use crate::uri::ResourceUri;
 
 /// A plan with more bytes than this is stored as a blob.
 const MAX_ROW_BYTES: usize = 32 * 1024;
@@ -89,6 +90,8 @@ impl Service {
             if self.try_commit(batch).await?.is_some() {
                 planned.number = Some(number);
                 planned.commit = review.then(|| format!("pc{commit}"));
+                let uri = ResourceUri::plan(planned.slot, number);
+                planned.explained = lang::plan::explain_within(&planned.plan, self.limits.plan_chars, &uri);
                 return Ok(());
             }
         }
@@ -133,6 +136,13 @@ impl Service {
             plan,
         })
     }
+}
+
+/// Returns the text of a stored plan for a reviewer who was not asked for it: with the URI under which any caller of the tenant can read
+/// all of it.
+pub(crate) fn review_text(planned: &PlannedProgram, session: base::LogicalSessionId) -> String {
+    let uri = planned.number.map(|number| format!("plan: {}", ResourceUri::plan_of(session, number)));
+    [Some(planned.explained.clone()), uri].into_iter().flatten().collect::<Vec<_>>().join("\n")
 }
 
 pub(crate) fn plan_key(caller: &Caller, session: base::LogicalSessionId, number: u64) -> Key {

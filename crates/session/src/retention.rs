@@ -1,10 +1,10 @@
 //! Retention periods.
 //! Invariant: data of a session in use never expires by its age, but only if no call has used it for that long.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// Retention periods, in days unless the name says otherwise.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Retention {
     /// An execute session after its last use. The logical session, its intent and its numbers stay.

@@ -1,11 +1,11 @@
 //! The service, its ports and its caches.
 //! Invariant: all session state is in the store; caches hold immutable data or data that can be lost.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use access::{ApiKeys, ConfiguredKey, Identity, Tenants};
-use base::{Digest, ExecuteSessionId, InstanceId, Limits, LogicalSessionId, RunId};
+use base::{Digest, ExecuteSessionId, InstanceId, Limits, LogicalSessionId, RunId, TenantId};
 use catalog::{Catalog, Registry};
 use durable::{Owners, UnknownPeers};
 use ports::{Blobs, Clock, Entropy, Presence, Store, Upstream};
@@ -97,7 +97,7 @@ impl Service {
             upstream: Arc::new(MeteredUpstream { inner: ports.upstream, meter: meter.clone() }),
             ..ports
         };
-        let api_keys = ApiKeys::new(ports.store.clone(), Vec::new());
+        let api_keys = ApiKeys::new(ports.store.clone(), Vec::new(), BTreeSet::new());
         let alone = UnknownPeers { me: InstanceId::from_random(ports.entropy.bytes()) };
         let owners = Owners::new(Arc::new(alone), ports.store.clone());
         Self {
@@ -158,16 +158,21 @@ impl Service {
         Self { delegated, ..self }
     }
 
-    /// Adds API keys from the settings.
+    /// Adds the API keys from the settings, and accepts stored keys of `tenants`, which are the tenants that the settings name.
     #[must_use]
-    pub fn with_keys(self, keys: Vec<ConfiguredKey>) -> Self {
-        let api_keys = ApiKeys::new(self.ports.store.clone(), keys);
+    pub fn with_keys(self, keys: Vec<ConfiguredKey>, tenants: BTreeSet<TenantId>) -> Self {
+        let api_keys = ApiKeys::new(self.ports.store.clone(), keys, tenants);
         Self { api_keys, ..self }
     }
 
     /// Returns the identity of an API key. `None` for a key that is unknown or revoked.
     pub async fn identify(&self, key: &str) -> Result<Option<Identity>, crate::Error> {
         Ok(self.api_keys.identify(key).await?)
+    }
+
+    /// Returns whether any tenant has a stored API key, a revoked one included.
+    pub async fn has_stored_keys(&self) -> Result<bool, crate::Error> {
+        Ok(access::keys::any(self.ports.store.as_ref()).await?)
     }
 
     /// Returns the current registry, without the restrictions of any tenant.

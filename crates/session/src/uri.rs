@@ -57,6 +57,11 @@ impl ResourceUri {
         format!("plasm://session/{slot}/p/{number}")
     }
 
+    /// Formats the URI of a plan with the id of its session, which names the same session on every connection.
+    pub fn plan_of(session: base::LogicalSessionId, number: u64) -> String {
+        format!("plasm://session/{session}/p/{number}")
+    }
+
     /// Returns the slot or session id in the URI.
     pub fn session(&self) -> Option<&str> {
         match self {

@@ -7,10 +7,12 @@
 //!   repair.
 //! - A fault of the disk (full, locked, read-only, missing) is an error of the call. When the fault is gone, calls on
 //!   the same store succeed again.
+//! - Every folder and file is readable by this user only, whatever the umask is.
 //! - Each implementation of a store of rows or blobs passes the tests of `testkit::conformance`.
 
 pub mod blobs;
-mod folder;
+pub mod folder;
+pub mod network;
 mod open_error;
 pub mod secrets;
 pub mod sqlite;

@@ -25,6 +25,21 @@ pub enum OpenError {
     },
     #[error("`{path}` is a database of another program; choose another data folder", path = .path.display())]
     Foreign { path: PathBuf },
+    /// Other users of the machine have permissions, and the system did not let this process remove them.
+    #[error("other users of this machine have permissions for `{path}`, and they could not be removed; run `chmod go-rwx` on it as its owner, or choose another folder", path = .path.display())]
+    Exposed {
+        path: PathBuf,
+        #[source]
+        source: Cause,
+    },
+    /// The folder is open to other users and has files that this program did not make, so its permissions are not changed.
+    #[error("other users of this machine have permissions for the folder `{path}`, which is not only Tokamak's; choose a folder of its own, such as `{example}`, or run `chmod 700` on the folder", path = .path.display(), example = .path.join("tokamak").display())]
+    SharedFolder { path: PathBuf },
+    #[error("`{path}` is on the network file system {kind}, where a database can be damaged; put the database on a local disk with --session-db-path (`database` in the settings)", path = .path.display())]
+    NetworkFileSystem { path: PathBuf, kind: &'static str },
+    /// There are blobs or commits of the missing database. An empty database would hide the loss.
+    #[error("the database `{path}` is missing, but `{remains}` still has data of it; restore the database from a backup, or give the flag --new once to begin with an empty one", path = .path.display())]
+    Lost { path: PathBuf, remains: String },
     #[error("`{path}` was written by a newer version of Tokamak (format {found}; this version knows {known}); run the newer version, or choose another data folder", path = .path.display())]
     Newer { path: PathBuf, found: i64, known: i64 },
     #[error("`{path}` is locked by another process; end that process, or wait and try again", path = .path.display())]

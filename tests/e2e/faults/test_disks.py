@@ -10,15 +10,13 @@ import json
 import os
 import shutil
 import subprocess
-import tempfile
 import time
-from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
 from lib.answers import seeds
 from lib.client import modern_call, refusal_of, request, text_of
+from lib.disks import fill, small_disk
 from lib.faults import PLAN, RUN, assert_alive, assert_runs, open_session
 from lib.server import Server, run_binary
 
@@ -26,30 +24,6 @@ pytestmark = [
     pytest.mark.steps,
     pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("mount"), reason="mounting a small disk needs root"),
 ]
-MEGABYTE = 1024 * 1024
-
-
-@contextmanager
-def small_disk(size="24m"):
-    folder = Path(tempfile.mkdtemp(prefix="disk-"))
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder], check=True)
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "--lazy", folder], check=False)
-
-
-def fill(disk):
-    """Fills the disk until not one more byte fits."""
-    filler = disk / "filler"
-    with open(filler, "wb", buffering=0) as file:
-        for size in (MEGABYTE, 4096, 1):
-            try:
-                while file.write(b"\0" * size):
-                    pass
-            except OSError:
-                pass
-    return filler
 
 
 def run_until_refused(server):

@@ -32,7 +32,7 @@ class Limited:
         binary = folder / "tokamak"
         shutil.copy(TOKAMAK, binary)
         data = folder / "data"
-        data.mkdir()
+        data.mkdir(mode=0o700)
         copy_compiled_engine(data)
         subprocess.run(["chown", "-R", str(USER), folder], check=True)
         # The folders above are those of this run, which the other user must be able to enter.

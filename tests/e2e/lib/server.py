@@ -86,7 +86,8 @@ def copy_compiled_engine(data):
     """Gives a new data folder the compiled JavaScript engine of an earlier one, because compiling takes seconds."""
     shared, folder = Path(tempfile.gettempdir()) / "engines", Path(data) / "engines"
     if shared.exists() and not folder.exists():
-        folder.parent.mkdir(parents=True, exist_ok=True)
+        # A folder that other users can read would be repaired with a warning.
+        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         shutil.copytree(shared, folder)
 
 

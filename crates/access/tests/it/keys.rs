@@ -18,7 +18,7 @@ fn acme() -> Identity {
 async fn a_key_stands_for_its_tenant_and_principal_until_it_is_revoked() {
     let store = Arc::new(MemoryStore::new());
     let identity = acme();
-    let api_keys = ApiKeys::new(store.clone(), Vec::new());
+    let api_keys = ApiKeys::new(store.clone(), Vec::new(), BTreeSet::from([identity.tenant.clone()]));
     let key = NewKey::draw(&CountingEntropy::new(), &identity.tenant);
     keys::store_key(store.as_ref(), &key, &identity, NOW).await.unwrap();
     let text = key.key.expose().to_owned();
@@ -62,8 +62,59 @@ async fn a_key_of_the_settings_is_accepted_like_a_stored_key() {
     let key = NewKey::draw(&CountingEntropy::new(), &acme().tenant);
     let configured = ConfiguredKey { digest: key.digest, identity: acme() };
     let other = ConfiguredKey { digest: Digest::of(b"other"), identity: Identity::local() };
-    let api_keys = ApiKeys::new(Arc::new(MemoryStore::new()), vec![configured, other]);
+    let api_keys = ApiKeys::new(Arc::new(MemoryStore::new()), vec![configured, other], BTreeSet::new());
     assert_eq!(api_keys.identify(key.key.expose()).await.unwrap(), Some(acme()));
     assert_eq!(api_keys.identify("other").await.unwrap(), Some(Identity::local()));
     assert_eq!(api_keys.identify("another").await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_key_of_a_tenant_that_the_settings_do_not_name_is_refused() {
+    let store = Arc::new(MemoryStore::new());
+    let key = NewKey::draw(&CountingEntropy::new(), &acme().tenant);
+    keys::store_key(store.as_ref(), &key, &acme(), NOW).await.unwrap();
+    let identify = async |named: &[&str]| {
+        let named = named.iter().map(|name| TenantId::parse(name).unwrap()).collect();
+        ApiKeys::new(store.clone(), Vec::new(), named).identify(key.key.expose()).await.unwrap()
+    };
+    assert_eq!(identify(&["other", "ac_me-1"]).await, Some(acme()));
+    assert_eq!(identify(&["other", "local"]).await, None);
+    assert_eq!(identify(&[]).await, None);
+}
+
+#[tokio::test]
+async fn a_key_of_local_is_refused_like_any_other_if_local_is_not_named() {
+    let store = Arc::new(MemoryStore::new());
+    let local = Identity { tenant: TenantId::local(), ..acme() };
+    let key = NewKey::draw(&CountingEntropy::new(), &local.tenant);
+    keys::store_key(store.as_ref(), &key, &local, NOW).await.unwrap();
+    let identify = async |named: TenantId| {
+        let named = BTreeSet::from([named]);
+        ApiKeys::new(store.clone(), Vec::new(), named).identify(key.key.expose()).await.unwrap()
+    };
+    assert_eq!(identify(TenantId::local()).await, Some(local.clone()));
+    assert_eq!(identify(acme().tenant).await, None);
+}
+
+#[tokio::test]
+async fn only_deleting_the_keys_makes_a_store_without_keys() {
+    let store = MemoryStore::new();
+    assert!(!keys::any(&store).await.unwrap());
+    for tenant in ["a", "b"] {
+        let identity = Identity { tenant: TenantId::parse(tenant).unwrap(), ..acme() };
+        for entropy in [CountingEntropy::new(), CountingEntropy::new()] {
+            let key = NewKey::draw(&entropy, &identity.tenant);
+            let _ = keys::store_key(&store, &key, &identity, NOW).await;
+        }
+    }
+    let tenants = keys::tenants_with_keys(&store).await.unwrap();
+    assert_eq!(tenants.iter().map(TenantId::as_str).collect::<Vec<_>>(), ["a", "b"]);
+    for tenant in &tenants {
+        for key in keys::list(&store, tenant).await.unwrap() {
+            keys::revoke(&store, &tenants, &key.digest.to_string(), NOW).await.unwrap();
+        }
+    }
+    assert!(keys::any(&store).await.unwrap(), "a revoked key still closes the doors");
+    assert_eq!(keys::delete_all(&store).await.unwrap(), 2);
+    assert!(!keys::any(&store).await.unwrap() && keys::tenants_with_keys(&store).await.unwrap().is_empty());
 }

@@ -19,7 +19,7 @@ pub struct TokenArgs {
 pub enum TokenAction {
     /// Make an API key and print it; the key cannot be printed again, because only its digest is stored
     New {
-        /// The tenant that the key belongs to: the NAME of a table [tenants.NAME] of the settings, or `local`
+        /// The tenant that the key belongs to: the NAME of a table [tenants.NAME] of the settings, or `local` if they have none
         #[arg(long, value_name = "NAME")]
         tenant: String,
         /// The person or program of the tenant that uses the key; the default is `default`
@@ -39,6 +39,12 @@ pub enum TokenAction {
     Revoke {
         /// The id of the key as `tokamak token list` prints it, or the first characters of the id
         id: String,
+    },
+    /// Delete all API keys of the store, revoked ones included; a server that starts afterwards may answer without a key
+    DeleteAll {
+        /// Confirm the deletion
+        #[arg(long)]
+        yes: bool,
     },
 }
 

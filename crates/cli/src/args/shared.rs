@@ -50,6 +50,9 @@ pub struct StorageArgs {
     /// The database file; if PATH is a folder, the database is a file in that folder
     #[arg(long, global = true, value_name = "PATH")]
     pub session_db_path: Option<PathBuf>,
+    /// Begin with an empty database although the folder of the blobs has blobs; without this flag a missing database is an error
+    #[arg(long, global = true)]
+    pub new: bool,
 }
 
 /// The flags of a command that opens the data folder and takes no catalog folders.

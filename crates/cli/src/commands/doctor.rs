@@ -1,7 +1,7 @@
 //! `tokamak doctor`: checks whether a server can run on this machine with these settings.
 //! Invariant: each check performs the operation that a server needs, such as writing and reading a blob.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +20,8 @@ use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::ports::SystemEntropy;
-use crate::{log, shipped, wiring};
+use crate::safety::{self, Installation};
+use crate::{log, shipped, tenants, wiring};
 
 /// The result of one check.
 struct Finding {
@@ -28,29 +29,40 @@ struct Finding {
     part: &'static str,
     /// A description of the good state, or the failure.
     result: Result<String, Failure>,
+    /// Whether the good state is unsafe. The server runs with it, so it does not fail the command.
+    is_unsafe: bool,
+}
+
+impl Finding {
+    fn new(part: &'static str, result: Result<String, Failure>) -> Self {
+        Self { part, result, is_unsafe: false }
+    }
 }
 
 pub async fn run(file: Option<&Path>, settings: &Settings, output: &Output) -> Result<(), Failure> {
     log::init("error");
     let config = Config::read(file, settings)?;
     let stop = CancellationToken::new();
+    // The permissions of the folders are repaired when they are opened, so they are looked at first.
+    let repaired = wiring::make_folders_private(&config);
     let catalogs = Catalogs::load(&Config { strict_catalogs: false, ..config.clone() });
     let mut findings = vec![
-        Finding { part: "settings", result: Ok(file.map_or("defaults".to_owned(), |f| f.display().to_string())) },
-        Finding { part: "storage", result: storage(&config).await },
-        Finding { part: "blobs", result: blobs(&config).await },
-        Finding { part: "port", result: port(&config).await },
+        Finding::new("settings", Ok(file.map_or("defaults".to_owned(), |f| f.display().to_string()))),
+        Finding::new("storage", storage(&config).await),
+        Finding::new("blobs", blobs(&config).await),
+        Finding::new("port", port(&config).await),
     ];
     findings.splice(1..1, catalog_findings(&catalogs));
     if config.demo {
-        findings.push(Finding { part: "demo API", result: demo(&config, &stop).await });
+        findings.push(Finding::new("demo API", demo(&config, &stop).await));
     }
     let store = wiring::secret_store(&config);
-    findings.push(Finding { part: "secrets", result: check_secret_store(&store) });
+    findings.push(Finding::new("secrets", check_secret_store(&store)));
     if let Ok(catalogs) = &catalogs {
         findings.extend(check_catalog_secrets(&config, &catalogs.registry(), store.clone()));
         findings.extend(check_fetch_secrets(&config, store));
     }
+    findings.extend(safety(file, &config, catalogs.as_ref().ok().map(Catalogs::registry), repaired).await);
     stop.cancel();
     report(&findings, output);
     let failed = findings.iter().filter(|f| f.result.is_err()).count();
@@ -62,6 +74,7 @@ fn report(findings: &[Finding], output: &Output) {
         let checks: Vec<_> = findings
             .iter()
             .map(|f| match &f.result {
+                Ok(detail) if f.is_unsafe => json!({"check": f.part, "ok": true, "unsafe": true, "detail": detail}),
                 Ok(detail) => json!({"check": f.part, "ok": true, "detail": detail}),
                 Err(problem) => json!({"check": f.part, "ok": false, "detail": problem.to_string()}),
             })
@@ -71,15 +84,52 @@ fn report(findings: &[Finding], output: &Output) {
     }
     for finding in findings {
         match &finding.result {
-            Ok(detail) => output.line(&format!("ok    {:9} {detail}", finding.part)),
+            Ok(detail) => {
+                let state = if finding.is_unsafe { "WARN" } else { "ok" };
+                output.line(&format!("{state:5} {:9} {detail}", finding.part));
+            }
             Err(problem) => output.line(&format!("FAIL  {:9} {problem}", finding.part)),
         }
     }
 }
 
+/// Reports each unsafe setting. The server runs with an unsafe setting, so it is a warning and not a failed check.
+async fn safety(
+    file: Option<&Path>,
+    config: &Config,
+    registry: Option<Arc<Registry>>,
+    repaired: Result<Vec<PathBuf>, Failure>,
+) -> Vec<Finding> {
+    let found = async {
+        let repaired = repaired?;
+        let store = wiring::open_store(config)?;
+        let unnamed_tenants = tenants::unnamed_tenants_with_keys(&config.tenants, store.as_ref()).await?;
+        Ok::<_, Failure>(safety::unsafe_settings(&Installation {
+            config,
+            config_file: file,
+            registry: registry.as_deref(),
+            keys_required: wiring::keys_required(config, store.as_ref()).await?,
+            has_stored_keys: access::keys::any(store.as_ref()).await?,
+            unnamed_tenants: &unnamed_tenants,
+            repaired: &repaired,
+        }))
+    };
+    match found.await {
+        Ok(found) if found.is_empty() => vec![Finding::new("safety", Ok("no unsafe setting was found".to_owned()))],
+        Ok(found) => found
+            .into_iter()
+            .map(|found| Finding {
+                is_unsafe: true,
+                ..Finding::new("safety", Ok(format!("{} {}", found.name, found.danger)))
+            })
+            .collect(),
+        Err(failure) => vec![Finding::new("safety", Err(failure))],
+    }
+}
+
 /// Reports the offered catalogs, and each file that cannot be offered.
 fn catalog_findings(loaded: &Result<Catalogs, Failure>) -> Vec<Finding> {
-    let finding = |result| Finding { part: "catalogs", result };
+    let finding = |result| Finding::new("catalogs", result);
     let catalogs = match loaded {
         Ok(catalogs) => catalogs,
         Err(failure) => return vec![finding(Err(Failure::Found(failure.to_string())))],
@@ -117,7 +167,8 @@ async fn blobs(config: &Config) -> Result<String, Failure> {
 }
 
 async fn port(config: &Config) -> Result<String, Failure> {
-    if !config.listen.is_loopback() {
+    // Whether a key exists is known only from the store, as at the start of a server.
+    if !config.listen.is_loopback() && !wiring::keys_required(config, wiring::open_store(config)?.as_ref()).await? {
         return Err(Failure::NotLoopback(config.listen));
     }
     let free = wiring::bind_listener(config.listen, config.port).await?;
@@ -187,7 +238,7 @@ fn check_catalog_secrets(config: &Config, registry: &Registry, store: Arc<Secret
             }
             Err(problem) => Err(Failure::Found(format!("{id}: {problem}"))),
         };
-        Finding { part: "secret", result }
+        Finding::new("secret", result)
     })
     .collect()
 }
@@ -203,7 +254,7 @@ fn check_fetch_secrets(config: &Config, store: Arc<SecretStore>) -> Vec<Finding>
                 Ok(_) => Ok(format!("{name} is set; `fetch` uses it for {}", rule.origin)),
                 Err(problem) => Err(Failure::Found(format!("the rule of js.fetch for {}: {problem}", rule.origin))),
             };
-            findings.push(Finding { part: "secret", result });
+            findings.push(Finding::new("secret", result));
         }
     }
     findings

@@ -38,6 +38,9 @@ pub fn run(args: &FmtArgs, output: &Output) -> Result<(), Failure> {
             let new = path.with_extension("plasm.new");
             let unwritable = |cause| Failure::Unwritable { path: path.to_owned(), cause };
             std::fs::write(&new, &formatted).map_err(unwritable)?;
+            // The new file keeps the permissions of the old one, so that a private program stays private.
+            let permissions = std::fs::metadata(path).map_err(unwritable)?.permissions();
+            std::fs::set_permissions(&new, permissions).map_err(unwritable)?;
             std::fs::rename(&new, path).map_err(unwritable)?;
         }
         Some(_) => {}

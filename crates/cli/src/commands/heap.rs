@@ -107,7 +107,7 @@ async fn import(app: &App, path: &Path, mut tags: Tags, output: &Output) -> Resu
     Ok(())
 }
 
-/// Writes a new file and renames it to `path`, so that a reader sees either the old content or the whole new content.
+/// Writes a new file for this user only and renames it to `path`, so that a reader sees either the old content or the whole new content.
 fn write_file_atomically(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     // A rename would replace a pipe or a device, such as `/dev/stdout`, instead of writing to it.
     if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
@@ -116,7 +116,7 @@ fn write_file_atomically(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let name = path.file_name().ok_or(std::io::ErrorKind::InvalidInput)?.to_string_lossy();
     let new = folder.join(format!(".{name}.{}", std::process::id()));
-    let written = std::fs::File::create_new(&new)
+    let written = store::folder::create_new_file(&new)
         .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
         .and_then(|()| std::fs::rename(&new, path))
         .and_then(|()| std::fs::File::open(folder)?.sync_all());

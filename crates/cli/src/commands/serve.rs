@@ -2,11 +2,11 @@
 //! Invariants: the first line on standard error begins with `ready ` and is printed when the server can answer requests. After SIGTERM or
 //! SIGINT the server waits until running calls end, for the drain time at most, and its exit code is 0.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ports::blobs;
+use ports::{Store, blobs};
 use session::Service;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -16,6 +16,7 @@ use crate::args::{ServeArgs, ToolSetArg};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::ports::SECRETS_KEY;
 use crate::wiring::{self, WiredApp};
 use crate::{background, log, tenants};
 
@@ -35,12 +36,12 @@ async fn serve_stdio(config: &Config, args: &ServeArgs, output: &Output) -> Resu
     let stop = CancellationToken::new();
     // This token is cancelled after the last call, because running calls still need the demo API and the traces during the drain.
     let ended = CancellationToken::new();
-    let WiredApp { app, catalogs } = wiring::build_app(config, None, &ended).await?;
+    let WiredApp { app, catalogs, store, repaired } = wiring::build_app(config, None, &ended).await?;
     let service = app.service().clone();
     let unreachable = check_blobs(config, &service).await?;
     stop_on_signal(stop.clone());
     output.notice(&ready_line("stdio", config, service.registry().len()));
-    warn_at_start(config, &service, unreachable);
+    warn_at_start(config, &service, store.as_ref(), &repaired, unreachable).await?;
     catalogs.watch(service.clone(), stop.clone());
     let background = background::start(&service, config, &stop, &ended)?;
     let drain = Duration::from_secs(config.drain_seconds);
@@ -62,7 +63,7 @@ async fn serve_http(config: &Config, args: &ServeArgs, output: &Output) -> Resul
     let listener = wiring::bind_listener(config.listen, config.port).await?;
     let address =
         listener.local_addr().map_err(|cause| Failure::Listen { address: config.listen, port: config.port, cause })?;
-    let WiredApp { app, catalogs } = wiring::build_app(config, Some(address), &ended).await?;
+    let WiredApp { app, catalogs, store, repaired } = wiring::build_app(config, Some(address), &ended).await?;
     let service = app.service().clone();
     let unreachable = check_blobs(config, &service).await?;
     if !app.keys_required() && !config.listen.is_loopback() {
@@ -71,13 +72,16 @@ async fn serve_http(config: &Config, args: &ServeArgs, output: &Output) -> Resul
     stop_on_signal(stop.clone());
     let url = format!("http://{address}");
     output.notice(&ready_line(&url, config, service.registry().len()));
-    warn_at_start(config, &service, unreachable);
+    warn_at_start(config, &service, store.as_ref(), &repaired, unreachable).await?;
     catalogs.watch(service.clone(), stop.clone());
     if args.connect_help {
         let hosts = mcp_config::all_hosts(&format!("{url}/mcp"));
         output.notice(&format!("\nConnect a host:\n\n{hosts}\n\nStop with Ctrl-C."));
     }
     let background = background::start(&service, config, &stop, &ended)?;
+    if config.auth.is_none() && !app.keys_required() {
+        tokio::spawn(background::require_keys_after_the_first(app.clone(), stop.clone()));
+    }
     let options = server::HttpOptions {
         hosts: config.hosts.clone(),
         drain: Duration::from_secs(config.drain_seconds),
@@ -108,18 +112,34 @@ async fn check_blobs(config: &Config, service: &Service) -> Result<Option<String
 }
 
 /// Logs warnings for the operator. The caller has printed the ready line before, because that must be the first line.
-fn warn_at_start(config: &Config, service: &Service, unreachable_blobs: Option<String>) {
+async fn warn_at_start(
+    config: &Config,
+    service: &Service,
+    store: &dyn Store,
+    repaired: &[PathBuf],
+    unreachable_blobs: Option<String>,
+) -> Result<(), Failure> {
     if let Some(problem) = unreachable_blobs {
         tracing::warn!("{problem}; calls that need blobs fail until the storage answers again");
+    }
+    for folder in repaired {
+        tracing::warn!(folder = %folder.display(), "other users of this machine could read this folder until now; their permissions were removed");
+    }
+    if config.secrets_key.is_none() && config.data.join(store::secrets::FILE_NAME).exists() {
+        tracing::warn!("the encrypted secrets cannot be read, because no key is set; set {SECRETS_KEY}");
     }
     // An entry that matches nothing gives a tenant fewer permissions than the operator intended, and the errors of calls do not show why.
     for line in tenants::unmatched_entries(&config.tenants, &service.registry()) {
         tracing::warn!("{line}; this entry of the settings allows nothing");
     }
+    for tenant in tenants::unnamed_tenants_with_keys(&config.tenants, store).await? {
+        tracing::warn!("{}", tenants::unnamed_tenant_problem(&tenant));
+    }
     // A secret that is set and not bound is often one that an older version sent without a binding.
     for problem in wiring::unbound_secrets(config, &service.registry()) {
         tracing::warn!("{problem}");
     }
+    Ok(())
 }
 
 fn mcp_options(config: &Config, args: &ServeArgs) -> server::McpOptions {

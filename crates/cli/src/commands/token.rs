@@ -1,11 +1,12 @@
 //! `tokamak token`: makes, lists and revokes API keys.
 //! Invariant: a key is printed only when it is made, to standard output. The store has only the digest of the key.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use access::Identity;
 use access::keys::{self, ConfiguredKey, NewKey, Revocation, StoredKey};
-use base::Principal;
+use base::{Principal, TenantId};
 use ports::Clock;
 use serde_json::{Value, json};
 
@@ -21,7 +22,7 @@ pub async fn run(config_file: Option<&Path>, args: &TokenArgs, output: &Output) 
     let config = Config::read(config_file, &Settings::from(&args.folder))?;
     match &args.action {
         TokenAction::New { tenant, principal, print } => {
-            let tenant = tenants::find_tenant(&config.tenants, tenant)?;
+            let tenant = tenants::find_named_tenant(&config.tenants, tenant)?;
             let principal = match principal {
                 Some(name) => Principal::parse(name).map_err(|cause| Failure::Principal { cause })?,
                 None => tenants::default_principal(),
@@ -30,6 +31,7 @@ pub async fn run(config_file: Option<&Path>, args: &TokenArgs, output: &Output) 
         }
         TokenAction::List { tenant } => list(&config, tenant.as_deref(), output).await,
         TokenAction::Revoke { id } => revoke(&config, id, output).await,
+        TokenAction::DeleteAll { yes } => delete_all(&config, *yes, output).await,
     }
 }
 
@@ -59,23 +61,41 @@ async fn new(config: &Config, identity: &Identity, print: bool, output: &Output)
         output.notice(&format!("  {setting}"));
     } else {
         output.notice(&format!(
-            "the id of the key is {id}; the key cannot be printed again. A server that was started before the first key was made accepts keys only after a restart"
+            "the id of the key is {id}; the key cannot be printed again. A running server requires keys from the first one on"
         ));
     }
     Ok(())
 }
 
 async fn list(config: &Config, tenant: Option<&str>, output: &Output) -> Result<(), Failure> {
-    let chosen = match tenant {
-        Some(name) => vec![tenants::find_tenant(&config.tenants, name)?],
-        None => tenants::all_tenants(&config.tenants),
+    let store = wiring::open_store(config)?;
+    let stored = keys::tenants_with_keys(store.as_ref()).await?;
+    let chosen: Vec<TenantId> = match tenant {
+        // A tenant whose table was deleted has keys too, and its name is not in the settings.
+        Some(name) => match stored.iter().find(|tenant| tenant.as_str() == name) {
+            Some(tenant) => vec![tenant.clone()],
+            None => vec![tenants::find_tenant(&config.tenants, name)?],
+        },
+        None => tenants::named_tenants(&config.tenants)
+            .into_iter()
+            .chain(stored)
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect(),
     };
     let configured =
         tenants::configured_keys(&config.tenants).into_iter().filter(|key| chosen.contains(&key.identity.tenant));
     let mut values: Vec<Value> = configured.map(|key| configured_key_value(&key)).collect();
-    let store = wiring::open_store(config)?;
+    let accepted = tenants::named_tenants(&config.tenants);
     for tenant in &chosen {
-        values.extend(keys::list(store.as_ref(), tenant).await?.iter().map(stored_key_value));
+        let refused = !accepted.contains(tenant);
+        for key in keys::list(store.as_ref(), tenant).await? {
+            let mut value = stored_key_value(&key);
+            if refused && key.revoked.is_none() {
+                value["refused"] = json!(tenants::unnamed_tenant_problem(tenant));
+            }
+            values.push(value);
+        }
     }
     if output.json {
         output.value(&json!({"keys": values}));
@@ -85,8 +105,10 @@ async fn list(config: &Config, tenant: Option<&str>, output: &Output) -> Result<
         let text = |name: &str| value[name].as_str().unwrap_or_default();
         let created = value["created"].as_str().map(|at| format!(" · made {at}")).unwrap_or_default();
         let revoked = value["revoked"].as_str().map(|at| format!(" · REVOKED {at}")).unwrap_or_default();
+        let refused = value["refused"].as_str().map(|why| format!(" · REFUSED: {why}")).unwrap_or_default();
         let (tenant, principal, from) = (text("tenant"), text("principal"), text("from"));
-        output.line(&format!("{} · {tenant} · {principal} · {from}{created}{revoked}", output.bold(text("id"))));
+        output
+            .line(&format!("{} · {tenant} · {principal} · {from}{created}{revoked}{refused}", output.bold(text("id"))));
     }
     if values.is_empty() {
         output.notice("there are no API keys; `tokamak token new --tenant NAME` makes one");
@@ -97,27 +119,45 @@ async fn list(config: &Config, tenant: Option<&str>, output: &Output) -> Result<
 async fn revoke(config: &Config, id: &str, output: &Output) -> Result<(), Failure> {
     let shown = base::printable(id, 80);
     let store = wiring::open_store(config)?;
-    let (key, was_revoked) =
-        match keys::revoke(store.as_ref(), &tenants::all_tenants(&config.tenants), id, SystemClock.now()).await? {
-            Revocation::Revoked(key) => (key, false),
-            Revocation::AlreadyRevoked(key) => (key, true),
-            Revocation::Ambiguous => return Err(Failure::SeveralKeys { id: shown }),
-            Revocation::Unknown => {
-                let in_settings =
-                    tenants::configured_keys(&config.tenants).iter().any(|key| key.digest.to_string().starts_with(id));
-                let configured = in_settings && !id.is_empty();
-                return Err(if configured {
-                    Failure::KeyInSettings { id: shown }
-                } else {
-                    Failure::NoKey { id: shown }
-                });
-            }
-        };
+    // The keys of a tenant whose table was deleted can be revoked too.
+    let stored = keys::tenants_with_keys(store.as_ref()).await?;
+    let (key, was_revoked) = match keys::revoke(store.as_ref(), &stored, id, SystemClock.now()).await? {
+        Revocation::Revoked(key) => (key, false),
+        Revocation::AlreadyRevoked(key) => (key, true),
+        Revocation::Ambiguous => return Err(Failure::SeveralKeys { id: shown }),
+        Revocation::Unknown => {
+            let in_settings =
+                tenants::configured_keys(&config.tenants).iter().any(|key| key.digest.to_string().starts_with(id));
+            let configured = in_settings && !id.is_empty();
+            return Err(if configured { Failure::KeyInSettings { id: shown } } else { Failure::NoKey { id: shown } });
+        }
+    };
     if output.json {
         output.value(&stored_key_value(&key));
     } else {
         let state = if was_revoked { "was already revoked" } else { "is revoked; the next request with it is refused" };
         output.line(&format!("the key {} of the tenant {} {state}", key.digest.short(), key.tenant));
+    }
+    Ok(())
+}
+
+async fn delete_all(config: &Config, yes: bool, output: &Output) -> Result<(), Failure> {
+    if !yes {
+        return Err(Failure::Usage(
+            "every API key would be deleted, and a server that starts afterwards may answer every caller on loopback without a key; add --yes to delete them".to_owned(),
+        ));
+    }
+    let store = wiring::open_store(config)?;
+    let deleted = keys::delete_all(store.as_ref()).await?;
+    if output.json {
+        output.value(&json!({"deleted": deleted}));
+        return Ok(());
+    }
+    output.line(&format!("{deleted} API keys were deleted"));
+    if wiring::keys_required(config, store.as_ref()).await? {
+        output.notice("the server still requires keys, because the settings have `auth = \"keys\"`, keys, or tenants");
+    } else {
+        output.notice("a server that starts from now on answers every caller on loopback without a key");
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 //! Invariant: a process is reported as dead only if its lock is free or its file is gone from a folder that is in order. The kernel
 //! releases the lock when the process ends, even after a crash; every other failure to look is reported as not known.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{ErrorKind, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -29,12 +29,12 @@ impl FilePresence {
     /// `listeners` are the addresses on which this process listens. Other processes read them from its file.
     pub fn join(data: &Path, listeners: &[SocketAddr]) -> std::io::Result<Self> {
         let folder = data.join(PROCESSES_FOLDER);
-        std::fs::create_dir_all(&folder)?;
+        store::folder::create_private(&folder)?;
         let me = InstanceId::from_random(SystemEntropy.bytes());
         // The file is renamed to the id only after it is locked. Another process would take a file that has an id and no lock for the
         // file of a dead process, and remove it.
         let unnamed = folder.join(format!("{STARTING}{me}"));
-        let mut lock = OpenOptions::new().create_new(true).write(true).open(&unnamed)?;
+        let mut lock = store::folder::create_new_file(&unnamed)?;
         let addresses: String = listeners.iter().map(|address| format!("{address}\n")).collect();
         lock.write_all(addresses.as_bytes())?;
         lock.try_lock().map_err(|error| match error {

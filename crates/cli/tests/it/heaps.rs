@@ -212,7 +212,12 @@ fn the_log_of_a_session_is_drawn() {
     assert!(picture.contains("(rewound to 0)") && !picture.contains("<b>"), "{picture}");
     let file = folder.path().join("log.svg").display().to_string();
     succeed(&folder, &["session", "log", "draw", "--graph", "svg", "-o", &file]);
-    assert_eq!(std::fs::read_to_string(file).unwrap().trim_end(), picture.trim_end());
+    assert_eq!(std::fs::read_to_string(&file).unwrap().trim_end(), picture.trim_end());
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600, "a log is private");
+    }
 }
 
 /// Asserts that all tags are closed in order, that attribute values are quoted, and that `&` and `<` occur only as the start of markup.

@@ -272,6 +272,7 @@ async fn a_running_server_finds_secrets_that_are_set_later() {
         b"",
     );
     assert!(!doctor.status.success() && text(&doctor).contains(&command), "{}", text(&doctor));
+    assert!(text(&doctor).contains("WARN  safety    [secrets] lacks a binding: "), "{}", text(&doctor));
     succeed(&data, &["secret", "bind", "GUARDED_TOKEN", "https://another.example"], "");
     assert!(server.call("plasm_run", program.clone()).await.contains(&command));
     succeed(&data, &["secret", "bind", "GUARDED_TOKEN", &format!("http://{address}")], "");
@@ -289,4 +290,5 @@ async fn a_running_server_finds_secrets_that_are_set_later() {
     let doctor = succeed(&data, &named, "");
     assert!(doctor.contains("the encrypted store opens, 1 secret"), "{doctor}");
     assert!(doctor.contains("GUARDED_TOKEN is set and bound to http://"), "{doctor}");
+    assert!(!doctor.contains("lacks a binding"), "{doctor}");
 }

@@ -6,6 +6,7 @@
 
 mod caller;
 mod catalog;
+mod guard;
 mod reads;
 mod served;
 mod shutdown;

@@ -24,7 +24,7 @@ pub use crate::ir::{
     Aggregation, Args, CapabilityRef, Column, ComparisonOp, EntityRef, Expr, FilterTest, Function, NamedPath, Path,
     RowPart, Shape, Step, StepDescription, StepKind,
 };
-pub use explain::explain;
+pub use explain::{explain, explain_within};
 
 /// The catalogs that the session pinned, by id.
 pub(crate) type PinnedCatalogs = BTreeMap<CatalogId, Arc<Catalog>>;

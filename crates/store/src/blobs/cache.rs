@@ -165,7 +165,7 @@ impl Copies {
     /// Writes a temporary file and renames it, so that no reader sees a half-written copy. The file is not flushed,
     /// because a copy that a power cut damaged is recognised by its digest.
     fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        std::fs::create_dir_all(path.parent().unwrap_or(&self.root))?;
+        folder::create_private(path.parent().unwrap_or(&self.root))?;
         let (temporary, mut file) = self.new_temporary_file()?;
         let written = file.write_all(bytes);
         drop(file);
@@ -187,13 +187,13 @@ impl Copies {
         loop {
             let number = self.next_temporary.fetch_add(1, Ordering::Relaxed);
             let path = self.root.join(TEMPORARY_FOLDER).join(format!("{}-{number}", std::process::id()));
-            match File::options().write(true).create_new(true).open(&path) {
+            match folder::create_new_file(&path) {
                 // The name exists already, because process ids repeat over time and between containers that share the
                 // folder. The next number is tried.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 // The operator may delete the folder `tmp/` while the process runs, so it is created again.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    std::fs::create_dir_all(self.root.join(TEMPORARY_FOLDER))?;
+                    folder::create_private(&self.root.join(TEMPORARY_FOLDER))?;
                 }
                 opened => return opened.map(|file| (path, file)),
             }

@@ -233,7 +233,7 @@ impl BlobFiles {
         loop {
             let number = self.next_temporary.fetch_add(1, Ordering::Relaxed);
             let path = self.root.join(TEMPORARY_FOLDER).join(format!("{}-{number}", std::process::id()));
-            match File::options().write(true).create_new(true).open(&path) {
+            match folder::create_new_file(&path) {
                 // The name exists already, because process ids repeat over time and between containers that share the
                 // folder. The next number is tried.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}

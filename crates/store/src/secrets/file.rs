@@ -5,7 +5,7 @@
 //! - A writer takes the lock before it reads the file and releases it after it has replaced the file. Otherwise two
 //!   writers could read the same file, and the second one would undo the change of the first one.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -58,9 +58,7 @@ impl WriteLock {
     fn acquire_within(data: &Path, timeout: Duration) -> Result<Self, Error> {
         let lock_error = |cause| Error::io("locked", cause);
         folder::create(data).map_err(lock_error)?;
-        let mut options = OpenOptions::new();
-        let file =
-            restrict_to_owner(options.write(true).create(true)).open(data.join(LOCK_FILE_NAME)).map_err(lock_error)?;
+        let file = folder::private_file().create(true).open(data.join(LOCK_FILE_NAME)).map_err(lock_error)?;
         let started = Instant::now();
         loop {
             match file.try_lock() {
@@ -101,16 +99,9 @@ pub fn replace_named(_lock: &WriteLock, data: &Path, name: &str, new_name: &str,
 }
 
 fn write_new(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let mut file = restrict_to_owner(OpenOptions::new().write(true).create_new(true)).open(path)?;
+    let mut file = folder::create_new_file(path)?;
     file.write_all(bytes)?;
     file.sync_all()
-}
-
-/// Sets the permissions of a file that will be created: only this user may read and write it.
-fn restrict_to_owner(options: &mut OpenOptions) -> &mut OpenOptions {
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
-    options
 }
 
 fn check_size(bytes: usize) -> Result<(), Error> {

@@ -87,6 +87,18 @@ impl From<SqliteError> for store::Error {
     }
 }
 
+/// The reason why a read failed: the paths of the database lead to other files than the writer has open.
+#[derive(Debug, thiserror::Error)]
+#[error("the files of the database were deleted or replaced")]
+pub struct FilesChanged;
+
+/// Returns whether a read failed because the files of the database were deleted or replaced.
+pub fn is_files_changed(error: &store::Error) -> bool {
+    let store::Error::Unavailable(cause) = error else { return false };
+    let cause = cause.downcast_ref::<Arc<dyn StdError + Send + Sync>>();
+    cause.is_some_and(|cause| cause.downcast_ref::<FilesChanged>().is_some())
+}
+
 /// Returns whether the error means that another connection holds a lock.
 pub fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))

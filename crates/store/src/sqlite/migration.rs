@@ -11,7 +11,7 @@
 //! - From its first step on, a database is refused by every version that does not know the last step.
 
 use std::fmt;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -279,25 +279,15 @@ fn copy_database(
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(io_error(error)),
         _ => {}
     }
-    create_private(&unfinished).map_err(io_error)?;
+    // The copy is for this user only, as the database is.
+    folder::create_new_file(&unfinished).map_err(io_error)?;
     let copied = write_copy(&unfinished, source, report).map_err(copy_error);
     // A copy that failed, such as on a full disk, must not take more space.
     copied.inspect_err(|_| drop(std::fs::remove_file(&unfinished)))?;
-    let permissions = std::fs::metadata(path).map_err(io_error)?.permissions();
-    std::fs::set_permissions(&unfinished, permissions).map_err(io_error)?;
     File::open(&unfinished).and_then(|file| file.sync_all()).map_err(io_error)?;
     std::fs::rename(&unfinished, &target).map_err(io_error)?;
     let parent = path.parent().unwrap_or(Path::new("."));
     folder::sync(parent).map_err(|error| OpenError::from_io(parent, error))
-}
-
-/// Creates an empty file that only this user can read, whatever the mode is that new files get.
-fn create_private(path: &Path) -> std::io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path).map(drop)
 }
 
 /// Writes the pages of the database to an empty file. They are read through SQLite, because closing a second descriptor
@@ -375,7 +365,7 @@ impl MigrationLock {
     fn take(database: &Path, timeout: Duration) -> Result<Self, OpenError> {
         let path = lock_path(database);
         let io_error = |error| OpenError::from_io(&path, error);
-        let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path).map_err(io_error)?;
+        let file = folder::private_file().create(true).truncate(false).open(&path).map_err(io_error)?;
         let deadline = Instant::now() + timeout;
         let mut is_first = true;
         loop {

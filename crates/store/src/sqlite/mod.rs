@@ -24,10 +24,10 @@ use ports::store::{Batch, Error, IndexEntry, IndexRange, Key, MaintenanceRange, 
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::OpenError;
-use error::SqliteError;
+use crate::{OpenError, network};
+use error::{SqliteError, is_files_changed};
 pub use migration::MigrationEvent;
-use readers::Readers;
+use readers::{IdleReaders, Readers};
 use writer::{Closed, CommitRequest, Writer};
 
 /// The name of the database file in a data folder.
@@ -50,6 +50,8 @@ pub struct Options {
     /// The largest size of the database file, in pages of 4 KiB. A commit that needs more pages returns `Full`. `None`
     /// means no limit.
     pub max_pages: Option<u32>,
+    /// Returns the number of the file system of a folder. A test replaces it by a file system that the machine does not have.
+    pub file_system_type: fn(&Path) -> std::io::Result<u64>,
     /// The time that a process waits while another one migrates the database.
     pub migration_timeout: Duration,
     /// This function is called for each event of a migration, which is also logged.
@@ -62,6 +64,7 @@ impl Default for Options {
             busy_timeout: Duration::from_secs(5),
             readers: 4,
             max_pages: None,
+            file_system_type: network::file_system_type,
             migration_timeout: Duration::from_secs(600),
             on_migration: |_| {},
         }
@@ -90,20 +93,21 @@ impl SqliteStore {
     pub fn open_with(path: &Path, options: &Options) -> Result<Self, OpenError> {
         // The path is made absolute, so that the file is found after the process has changed its current folder.
         let path = &std::path::absolute(path).map_err(|error| OpenError::from_io(path, error))?;
-        let writer = Writer::open(path, options)?;
+        let idle_readers = Arc::new(IdleReaders::default());
+        let writer = Writer::open(path, Arc::clone(&idle_readers), options)?;
+        let writer_files = writer.files();
         let (requests, waiting_requests) = mpsc::channel(MAX_QUEUED_BATCHES);
         let thread = std::thread::Builder::new()
             .name("sqlite-writer".to_owned())
             .spawn(move || writer.run(waiting_requests))
             .map_err(|error| OpenError::Failed { path: path.to_owned(), source: Box::new(error) })?;
-        let readers = Arc::new(Readers::new(path, options));
+        let readers = Arc::new(Readers::new(path, idle_readers, writer_files, options));
         Ok(Self { requests: Some(requests), writer: Some(thread), readers, path: path.clone() })
     }
 }
 
-#[async_trait]
-impl Store for SqliteStore {
-    async fn get(&self, key: &Key) -> Result<Option<Row>, Error> {
+impl SqliteStore {
+    async fn read_row(&self, key: &Key) -> Result<Option<Row>, Error> {
         let get = |connection: &Connection, key: &Key| {
             let what = || format!("the place of row {}/{} in {FILE_NAME}", key.table.name(), key.id);
             rows::get(connection, key).map_err(|error| error.while_reading(what))
@@ -115,7 +119,7 @@ impl Store for SqliteStore {
         self.readers.read(move |connection| get(connection, &key)).await
     }
 
-    async fn scan(&self, range: &Range) -> Result<Vec<(String, Row)>, Error> {
+    async fn read_range(&self, range: &Range) -> Result<Vec<(String, Row)>, Error> {
         let range = range.clone();
         let scan = move |connection: &Connection| {
             let what = || format!("the place of rows {}/{}… in {FILE_NAME}", range.table.name(), range.prefix);
@@ -124,7 +128,7 @@ impl Store for SqliteStore {
         self.readers.read(scan).await
     }
 
-    async fn scan_with(&self, range: &Range, other: Table) -> Result<Vec<(String, Option<Row>)>, Error> {
+    async fn read_range_with(&self, range: &Range, other: Table) -> Result<Vec<(String, Option<Row>)>, Error> {
         let scan = move |connection: &Connection, range: &Range| {
             let what = || format!("the place of rows {}/{}… in {FILE_NAME}", other.name(), range.prefix);
             rows::scan_with(connection, range, other).map_err(|error| error.while_reading(what))
@@ -141,7 +145,7 @@ impl Store for SqliteStore {
         self.readers.read(move |connection| scan(connection, &range)).await
     }
 
-    async fn scan_index(&self, range: &IndexRange) -> Result<Vec<IndexEntry>, Error> {
+    async fn read_index(&self, range: &IndexRange) -> Result<Vec<IndexEntry>, Error> {
         let range = range.clone();
         let scan = move |connection: &Connection| {
             let what = || format!("the index {} in {FILE_NAME}", range.index.name());
@@ -150,13 +154,60 @@ impl Store for SqliteStore {
         self.readers.read(scan).await
     }
 
-    async fn scan_index_of_all_tenants(&self, range: &MaintenanceRange) -> Result<Vec<IndexEntry>, Error> {
+    async fn read_index_of_all_tenants(&self, range: &MaintenanceRange) -> Result<Vec<IndexEntry>, Error> {
         let range = range.clone();
         let scan = move |connection: &Connection| {
             let what = || format!("the index {} in {FILE_NAME}", range.index.name());
             index_rows::scan_all_tenants(connection, &range).map_err(|error| error.while_reading(what))
         };
         self.readers.read(scan).await
+    }
+
+    /// Returns the result of a read, or `None` if the read must be repeated. It is repeated if the files of the database were deleted or
+    /// replaced: an empty commit has then made the writer open the files that are there.
+    async fn unless_files_changed<T>(&self, result: Result<T, Error>) -> Result<Option<T>, Error> {
+        match result {
+            Err(error) if is_files_changed(&error) => self.commit(Batch::default()).await.map(|()| None),
+            result => result.map(Some),
+        }
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn get(&self, key: &Key) -> Result<Option<Row>, Error> {
+        match self.unless_files_changed(self.read_row(key).await).await? {
+            Some(row) => Ok(row),
+            None => self.read_row(key).await,
+        }
+    }
+
+    async fn scan(&self, range: &Range) -> Result<Vec<(String, Row)>, Error> {
+        match self.unless_files_changed(self.read_range(range).await).await? {
+            Some(rows) => Ok(rows),
+            None => self.read_range(range).await,
+        }
+    }
+
+    async fn scan_with(&self, range: &Range, other: Table) -> Result<Vec<(String, Option<Row>)>, Error> {
+        match self.unless_files_changed(self.read_range_with(range, other).await).await? {
+            Some(rows) => Ok(rows),
+            None => self.read_range_with(range, other).await,
+        }
+    }
+
+    async fn scan_index(&self, range: &IndexRange) -> Result<Vec<IndexEntry>, Error> {
+        match self.unless_files_changed(self.read_index(range).await).await? {
+            Some(entries) => Ok(entries),
+            None => self.read_index(range).await,
+        }
+    }
+
+    async fn scan_index_of_all_tenants(&self, range: &MaintenanceRange) -> Result<Vec<IndexEntry>, Error> {
+        match self.unless_files_changed(self.read_index_of_all_tenants(range).await).await? {
+            Some(entries) => Ok(entries),
+            None => self.read_index_of_all_tenants(range).await,
+        }
     }
 
     /// Sends the batch to the writer thread and waits for the result. If the caller stops waiting, the whole batch may
@@ -169,14 +220,18 @@ impl Store for SqliteStore {
     }
 
     async fn tenants(&self) -> Result<Vec<TenantId>, Error> {
-        self.readers.read(rows::tenants).await
+        match self.unless_files_changed(self.readers.read(rows::tenants).await).await? {
+            Some(tenants) => Ok(tenants),
+            None => self.readers.read(rows::tenants).await,
+        }
     }
 
-    /// Reads one row and commits an empty batch. The commit takes the write lock, so the check fails if the database
+    /// Commits an empty batch and reads one row. The commit takes the write lock, so the check fails if the database
     /// cannot be written.
     async fn ping(&self) -> Result<(), Error> {
-        self.readers.read(rows::probe).await?;
-        self.commit(Batch::default()).await
+        // The commit repairs what the read may find, so the read comes last.
+        self.commit(Batch::default()).await?;
+        self.readers.read(rows::probe).await
     }
 }
 

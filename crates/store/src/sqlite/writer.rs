@@ -11,6 +11,7 @@
 //! - After a failure, the next group either uses a working connection or gets the error of opening one.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ports::store::{Batch, Error, Key, Write};
@@ -18,9 +19,10 @@ use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
 use super::Options;
-use super::connection::{IfMissing, OpenedDatabase, open_writer};
+use super::connection::{FileIds, FilesState, IfMissing, OpenedDatabase, open_writer};
 use super::error::{SqliteError, leaves_connection_usable};
 use super::modes::wait_while_busy;
+use super::readers::IdleReaders;
 use super::rows;
 use crate::OpenError;
 
@@ -44,6 +46,10 @@ pub struct Writer {
     /// The only connection that writes. It is `None` after a failure that may have broken the connection; the next
     /// group then opens another one.
     opened: Option<OpenedDatabase>,
+    /// The idle connections for reads, which are closed before another connection is opened for changed files.
+    idle_readers: Arc<IdleReaders>,
+    /// The files of the connection that was opened last, for the readers.
+    files: Arc<Mutex<FileIds>>,
     has_written: bool,
 }
 
@@ -76,9 +82,16 @@ enum Phase {
 
 impl Writer {
     /// Opens the database for writing. It is created if it does not exist.
-    pub fn open(path: &Path, options: &Options) -> Result<Self, OpenError> {
+    pub fn open(path: &Path, idle_readers: Arc<IdleReaders>, options: &Options) -> Result<Self, OpenError> {
         let opened = open_writer(path, options, IfMissing::Create)?;
-        Ok(Self { path: path.to_owned(), options: options.clone(), opened: Some(opened), has_written: false })
+        let files = Arc::new(Mutex::new(opened.ids()));
+        let path = path.to_owned();
+        Ok(Self { path, options: options.clone(), opened: Some(opened), idle_readers, files, has_written: false })
+    }
+
+    /// Returns the files of the connection that was opened last. The value changes when the writer opens another connection.
+    pub fn files(&self) -> Arc<Mutex<FileIds>> {
+        Arc::clone(&self.files)
     }
 
     /// Commits requests until the last sender is dropped and every request is answered.
@@ -118,10 +131,7 @@ impl Writer {
         let opened = self.take_connection().map_err(GroupError::Transaction)?;
         let connection = &opened.connection;
         let (phase, error) = match run_transaction(connection, self.options.busy_timeout, batches) {
-            Ok(outcomes) => {
-                self.opened = Some(opened);
-                return Ok(outcomes);
-            }
+            Ok(outcomes) => return self.check_files(opened).map(|()| outcomes),
             Err(failure) => failure,
         };
         tracing::warn!(%error, ?phase, batches = batches.len(), "a commit to the database failed");
@@ -137,18 +147,46 @@ impl Writer {
         })
     }
 
-    /// Takes the connection out of `self`. A new connection is opened if there is none, or if the path leads to another
-    /// file than before: a commit to a file that was moved would be lost.
+    /// Keeps the connection after a commit, if the commit went to the files that the paths lead to. Otherwise the commit is not
+    /// acknowledged, because it may be in a file that no later reader opens.
+    fn check_files(&mut self, opened: OpenedDatabase) -> Result<(), GroupError> {
+        match opened.files_state() {
+            Ok(FilesState::Unchanged) => {
+                self.opened = Some(opened);
+                Ok(())
+            }
+            Ok(state) => {
+                self.idle_readers.clear();
+                opened.close_after_change(state);
+                let reason = "the files of the database were deleted or replaced during a commit";
+                Err(GroupError::Transaction(SqliteError::unavailable(reason)))
+            }
+            Err(error) => {
+                self.opened = Some(opened);
+                Err(GroupError::Transaction(SqliteError::unavailable(error)))
+            }
+        }
+    }
+
+    /// Takes the connection out of `self`. A new connection is opened if there is none, or if a path leads to another
+    /// file than before: a commit to a file that was moved or deleted would be lost.
     fn take_connection(&mut self) -> Result<OpenedDatabase, SqliteError> {
-        // If the file was moved, the old connection is closed here. SQLite then leaves the WAL of the new file
-        // unchanged.
-        if let Some(opened) = self.opened.take()
-            && opened.is_on(&self.path).unwrap_or(false)
-        {
-            return Ok(opened);
+        if let Some(opened) = self.opened.take() {
+            match opened.files_state() {
+                Ok(FilesState::Unchanged) => return Ok(opened),
+                Ok(state) => {
+                    self.idle_readers.clear();
+                    opened.close_after_change(state);
+                }
+                Err(error) => {
+                    self.opened = Some(opened);
+                    return Err(SqliteError::unavailable(error));
+                }
+            }
         }
         // A missing database is an error here, because a new empty database would hide the loss.
         let opened = open_writer(&self.path, &self.options, IfMissing::Fail)?;
+        *self.files.lock().unwrap_or_else(PoisonError::into_inner) = opened.ids();
         tracing::info!(path = %self.path.display(), "the database was opened again, because its connection had failed or its file was replaced");
         Ok(opened)
     }

@@ -143,15 +143,32 @@ async fn the_copy_is_a_database_of_its_own() {
     check_rows(&SqliteStore::open(&path).unwrap()).await;
 }
 
+/// At each event, every file of a migration is for this user only: the database, its WAL, the lock, and the copy under both of its names.
 #[cfg(unix)]
 #[test]
-fn the_copy_has_the_permissions_of_the_database() {
+fn the_files_of_a_migration_are_for_this_user_only() {
     use std::os::unix::fs::PermissionsExt;
-    for mode in [0o600, 0o640] {
-        let (_dir, path) = old_database();
+    thread_local! {
+        static FOLDER: std::cell::RefCell<PathBuf> = const { std::cell::RefCell::new(PathBuf::new()) };
+        static MODES: std::cell::RefCell<BTreeSet<(String, u32)>> = const { std::cell::RefCell::new(BTreeSet::new()) };
+    }
+    fn look(_: &MigrationEvent) {
+        for entry in FOLDER.with_borrow(|folder| fs::read_dir(folder).unwrap()) {
+            let entry = entry.unwrap();
+            let mode = entry.metadata().unwrap().permissions().mode() & 0o777;
+            MODES.with_borrow_mut(|modes| modes.insert((entry.file_name().into_string().unwrap(), mode)));
+        }
+    }
+    for mode in [0o600, 0o644, 0o666] {
+        let (dir, path) = old_database();
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
-        drop(SqliteStore::open(&path).unwrap());
-        assert_eq!(fs::metadata(copy_of(&path, OLD)).unwrap().permissions().mode() & 0o777, mode);
+        FOLDER.set(dir.path().to_owned());
+        drop(SqliteStore::open_with(&path, &Options { on_migration: look, ..Options::default() }).unwrap());
+        look(&MigrationEvent::Finished);
+        let modes = MODES.take();
+        let seen: BTreeSet<String> = modes.iter().map(|(name, _)| name.clone()).collect();
+        assert!(seen.is_superset(&names(["", "-wal", ".migrating", ".format-3", ".format-3.new"])), "{seen:?}");
+        assert!(modes.iter().all(|(_, found)| *found == 0o600), "{mode:o}: {modes:?}");
     }
 }
 

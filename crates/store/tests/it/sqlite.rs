@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use base::TenantId;
 use ports::Store;
-use ports::store::{Batch, Error, Expect, Key, Range, Table};
+use ports::index::{Index, IndexKey};
+use ports::store::{Batch, Error, Expect, IndexRange, Key, MaintenanceRange, Range, Table};
 use rusqlite::Connection;
 use store::OpenError;
 use store::sqlite::{FILE_NAME, Options, SqliteStore};
@@ -309,4 +310,162 @@ fn a_new_database_is_in_wal_mode_and_has_the_newest_schema() {
     assert_eq!(text("SELECT user_version || '' FROM pragma_user_version"), "4");
     assert_eq!(text("SELECT group_concat(name) FROM pragma_table_info('row')"), "tenant,tbl,id,version,value,sum,keys");
     assert_eq!(text("SELECT group_concat(name) FROM pragma_table_info('row_index')"), "idx,tenant,sort,tbl,id");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn the_files_of_the_database_are_for_this_user_only() {
+    use std::os::unix::fs::PermissionsExt;
+    let (dir, path) = folder();
+    let modes = || {
+        ["", "-wal", "-shm"].map(|suffix| {
+            let file = dir.path().join(format!("{FILE_NAME}{suffix}"));
+            fs::metadata(file).unwrap().permissions().mode() & 0o777
+        })
+    };
+    let store = SqliteStore::open(&path).unwrap();
+    store.commit(put("a", b"x")).await.unwrap();
+    assert_eq!(modes(), [0o600; 3]);
+    for suffix in ["", "-wal", "-shm"] {
+        let file = dir.path().join(format!("{FILE_NAME}{suffix}"));
+        fs::set_permissions(file, fs::Permissions::from_mode(0o644)).unwrap();
+    }
+    let other = SqliteStore::open(&path).unwrap();
+    assert_eq!(modes(), [0o600; 3], "an open database is repaired");
+    drop((store, other));
+}
+
+#[test]
+fn a_database_on_a_network_file_system_is_refused_before_a_file_is_made() {
+    let (_dir, path) = folder();
+    type FileSystemType = fn(&Path) -> std::io::Result<u64>;
+    let file_systems: [(FileSystemType, &str); 11] = [
+        (|_| Ok(0x6969), "NFS"),
+        (|_| Ok(0x517b), "SMB"),
+        (|_| Ok(0xff53_4d42), "SMB"),
+        (|_| Ok(0xfe53_4d42), "SMB"),
+        (|_| Ok(0x6573_5546), "FUSE"),
+        (|_| Ok(0x0102_1997), "9P"),
+        (|_| Ok(0x00c3_6400), "Ceph"),
+        (|_| Ok(0x0bd0_0bd0), "Lustre"),
+        (|_| Ok(0x5346_414f), "AFS"),
+        (|_| Ok(0x7375_7245), "Coda"),
+        (|_| Ok(0x564c), "NCP"),
+    ];
+    for (file_system_type, name) in file_systems {
+        let error = SqliteStore::open_with(&path, &Options { file_system_type, ..Options::default() }).unwrap_err();
+        assert!(matches!(error, OpenError::NetworkFileSystem { kind, .. } if kind == name), "{error:?}");
+        assert!(error.to_string().contains("--session-db-path") && !path.exists(), "{error}");
+    }
+}
+
+/// A commit that was acknowledged after a file had been deleted was lost, because it went to a file without a name.
+#[tokio::test]
+async fn a_deleted_wal_or_memory_file_is_noticed_before_the_next_acknowledgement() {
+    for deleted in [vec!["-wal"], vec!["-shm"], vec!["-wal", "-shm"]] {
+        let (dir, path) = folder();
+        let store = SqliteStore::open(&path).unwrap();
+        let reader = SqliteStore::open(&path).unwrap();
+        drop(reader);
+        for number in 0..20 {
+            store.commit(put(&format!("before/{number:02}"), b"x")).await.unwrap();
+        }
+        assert_eq!(ids(&store).await.len(), 20);
+        for suffix in &deleted {
+            fs::remove_file(dir.path().join(format!("{FILE_NAME}{suffix}"))).unwrap();
+        }
+        let mut acknowledged = Vec::new();
+        for number in 0..40 {
+            let id = format!("later/{number:02}");
+            if store.commit(put(&id, b"x")).await.is_ok() {
+                acknowledged.push(id);
+            }
+        }
+        assert!(acknowledged.len() >= 39, "{deleted:?}: {}", acknowledged.len());
+        // Another process sees what was acknowledged, and it stays when the store ends without closing its files.
+        let other = SqliteStore::open(&path).unwrap();
+        let found = ids(&other).await;
+        assert_eq!(found.len(), 20 + acknowledged.len(), "{deleted:?}: {found:?}");
+        assert_eq!(ids(&store).await, found, "{deleted:?}");
+        std::mem::forget(store);
+        assert_eq!(ids(&SqliteStore::open(&path).unwrap()).await, found, "{deleted:?}");
+    }
+}
+
+/// A backup that `VACUUM INTO` made has no WAL until its first read in WAL mode.
+#[tokio::test]
+async fn a_database_in_another_journal_mode_is_opened_and_comes_into_wal_mode() {
+    let (dir, path) = folder();
+    let store = SqliteStore::open(&path).unwrap();
+    store.commit(put("a", b"x")).await.unwrap();
+    drop(store);
+    let backup = dir.path().join("backup.db");
+    let connection = Connection::open(&path).unwrap();
+    connection.execute("VACUUM INTO ?1", [backup.to_str().unwrap()]).unwrap();
+    drop(connection);
+    fs::rename(&backup, &path).unwrap();
+    let store = SqliteStore::open(&path).unwrap();
+    store.commit(put("b", b"x")).await.unwrap();
+    assert_eq!(ids(&store).await, ["a", "b"]);
+    assert!(dir.path().join(format!("{FILE_NAME}-wal")).exists());
+}
+
+/// Every kind of read finds the files that are there, also one that no other read has prepared.
+#[tokio::test]
+async fn a_scan_of_an_index_finds_the_files_that_are_there() {
+    let indexed = |id: &str| {
+        Batch::default().put_indexed(key(id), b"x".to_vec(), Expect::Any, vec![IndexKey::new(Index::State, id)])
+    };
+    let other_dir = tempfile::tempdir().unwrap();
+    let other_path = other_dir.path().join(FILE_NAME);
+    let other = SqliteStore::open(&other_path).unwrap();
+    other.commit(indexed("new")).await.unwrap();
+    drop(other);
+    for of_all_tenants in [false, true] {
+        let (_dir, path) = folder();
+        let store = SqliteStore::open(&path).unwrap();
+        store.commit(indexed("old")).await.unwrap();
+        let scan = async || {
+            let found = if of_all_tenants {
+                let range = MaintenanceRange { index: Index::State, before: None, after: None, limit: 9 };
+                store.scan_index_of_all_tenants(&range).await
+            } else {
+                store.scan_index(&IndexRange::new(&TenantId::local(), Index::State, 9)).await
+            };
+            found.unwrap().into_iter().map(|entry| entry.key.id).collect::<Vec<_>>()
+        };
+        assert_eq!(scan().await, ["old"]);
+        for suffix in ["-wal", "-shm"] {
+            fs::remove_file(path.with_file_name(format!("{FILE_NAME}{suffix}"))).unwrap();
+        }
+        assert_eq!(scan().await, ["old"], "the WAL was deleted");
+        for suffix in ["-wal", "-shm"] {
+            let _ = fs::remove_file(path.with_file_name(format!("{FILE_NAME}{suffix}")));
+        }
+        let copy = path.with_file_name("copy.db");
+        fs::copy(&other_path, &copy).unwrap();
+        fs::rename(&copy, &path).unwrap();
+        assert_eq!(scan().await, ["new"], "the database was replaced");
+    }
+}
+
+/// The files of a foreign database must not get the commits of the old WAL.
+#[tokio::test]
+async fn a_wal_that_was_replaced_gets_nothing_of_the_old_one() {
+    let (dir, path) = folder();
+    let store = SqliteStore::open(&path).unwrap();
+    store.commit(put("old", b"x")).await.unwrap();
+    let other_dir = tempfile::tempdir().unwrap();
+    let other_path = other_dir.path().join(FILE_NAME);
+    let other = SqliteStore::open(&other_path).unwrap();
+    other.commit(put("other", b"x")).await.unwrap();
+    for suffix in ["-wal", "-shm", ""] {
+        let name = format!("{FILE_NAME}{suffix}");
+        fs::rename(other_dir.path().join(&name), dir.path().join(&name)).unwrap();
+    }
+    store.commit(put("after", b"x")).await.unwrap();
+    assert_eq!(ids(&store).await, ["after", "other"]);
+    drop(store);
+    assert_eq!(ids(&SqliteStore::open(&path).unwrap()).await, ["after", "other"]);
+    std::mem::forget(other);
 }

@@ -1,6 +1,7 @@
 //! `tokamak session log`, `fork`, `promote` and `rewind`: prints and draws the log of a session's heaps, and changes its head.
 //! Invariant: Mermaid and SVG draw the same log entries and edges. Code is escaped in both.
 
+use std::io::Write;
 use std::path::Path;
 
 use app::calls::{ForkSession, PromoteSession, RewindSession, ShowLineage};
@@ -88,7 +89,11 @@ fn draw(lineage: &Lineage, form: GraphForm, path: Option<&Path>, output: &Output
     };
     match path {
         Some(path) => {
-            std::fs::write(path, &text).map_err(|cause| Failure::Unwritable { path: path.to_owned(), cause })?;
+            // The log has code and names of a session, so a new file is for this user only.
+            let written = store::folder::private_file().create(true).truncate(true).open(path);
+            written
+                .and_then(|mut file| file.write_all(text.as_bytes()))
+                .map_err(|cause| Failure::Unwritable { path: path.to_owned(), cause })?;
         }
         None => output.line(text.trim_end()),
     }

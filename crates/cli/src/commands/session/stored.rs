@@ -34,7 +34,7 @@ pub async fn artifact(config_file: Option<&Path>, args: &ArtifactArgs, output: &
             ArtifactContent::Artifact(artifact) => print_artifact(&artifact, output),
             ArtifactContent::Plan(plan) => {
                 output.line(plan.explained.trim_end());
-                output.line(&format!("\n{}", plan.program.trim_end()));
+                output.line(&format!("\n{}", base::visible_lines(plan.program.trim_end())));
             }
             ArtifactContent::Heap(heap) => output.value(&json!(heap)),
         }

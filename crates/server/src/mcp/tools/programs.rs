@@ -74,7 +74,7 @@ impl ToolCall for ReadArtifact {
     fn render(&self, _app: &App, _context: &Context, content: ArtifactContent) -> ToolAnswer {
         ToolAnswer::text_only(match content {
             ArtifactContent::Artifact(artifact) => artifact_text(&artifact, self),
-            ArtifactContent::Plan(plan) => plan_text(&plan),
+            ArtifactContent::Plan(plan) => plan_text(&plan, self),
             ArtifactContent::Heap(heap) => crate::view::json(&heap).to_string(),
         })
     }
@@ -103,10 +103,30 @@ fn incompleteness(returned: &ArtifactReturn) -> String {
     }
 }
 
-/// Renders a plan as it was shown, with its program.
-fn plan_text(plan: &StoredPlan) -> String {
+/// The most characters of a part of a plan. The text of an answer is cut above 40,000.
+const MAX_PLAN_PART_CHARS: usize = 38_000;
+
+/// Renders a whole plan with its program. `offset` and `limit` count lines. A plan that does not fit says which lines are shown and how to
+/// read on, because a reviewer must be able to read all of it.
+fn plan_text(plan: &StoredPlan, request: &ReadArtifact) -> String {
     let commit = plan.plan_commit_ref.as_ref().map(|commit| format!(" · {commit}")).unwrap_or_default();
-    format!("{}{commit}\n{}\n\n{}", plan.planned, plan.explained.trim_end(), plan.program.trim_end())
+    let program = base::visible_lines(plan.program.trim_end());
+    let whole = format!("{}{commit}\n{}\n\n{program}", plan.planned, plan.explained.trim_end());
+    let lines: Vec<&str> = whole.lines().collect();
+    let from = request.offset.min(lines.len());
+    let mut chars = 0;
+    let fits = |line: &&&str| {
+        chars += line.chars().count() + 1;
+        chars <= MAX_PLAN_PART_CHARS
+    };
+    let shown = lines[from..].iter().take(request.limit.unwrap_or(usize::MAX)).take_while(fits).count();
+    // A line of the program can be longer than a part; it is shown alone and cut, since the plan above has every value.
+    let to = from + shown.max(usize::from(from < lines.len()));
+    let mut part = lines[from..to].join("\n");
+    if to < lines.len() {
+        part.push_str(&format!("\n(lines {} to {to} of {}; read on with offset: {to})", from + 1, lines.len()));
+    }
+    part
 }
 
 /// `_meta.plasm` of `discover_capabilities`.

@@ -10,6 +10,7 @@ use crate::engine::rows::{ExecutionRow, Parked, PendingCall, SessionName};
 use crate::engine::view::ExecutionState;
 use crate::error::Error;
 use crate::load::Session;
+use crate::plans::review_text;
 use crate::program::PlannedProgram;
 
 /// The data that stores a parked run.
@@ -75,7 +76,8 @@ impl ScriptRun {
                         return Ok(None);
                     }
                     self.service.store_plan(&self.caller(), &session, &mut planned, program).await?;
-                    owed.review = planned.commit.map(|commit| (commit, planned.explained));
+                    let text = review_text(&planned, session.id);
+                    owed.review = planned.commit.map(|commit| (commit, text));
                 }
             }
             Call::Plan { .. } | Call::Fetch { .. } => {}

@@ -5,10 +5,13 @@
 //! prefix would delete each other's blobs after a day, without any error.
 //! Invariant: no blob is written or deleted under a prefix whose owner is another database.
 
-use object_store::{ObjectStoreExt, PutPayload};
+use std::error::Error as StdError;
+
+use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutPayload};
 use ports::blobs::{Error, RemoteProblem};
 
 use super::S3Blobs;
+use super::http_client::S3Refusal;
 
 const OWNER_OBJECT_NAME: &str = "owner";
 /// The largest size of an owner object. A larger object was not written by this program.
@@ -24,13 +27,49 @@ async fn claim(blobs: &S3Blobs) -> Result<(), Error> {
     if let Some(owner) = read(blobs).await? {
         return compare(blobs, &owner);
     }
-    blobs.upload(OWNER_OBJECT_NAME, PutPayload::from(blobs.owner.clone().into_bytes())).await?;
-    // Another database may have claimed the prefix at the same moment. The object is read back: the name of the last
-    // upload is the owner, and the other database gets an error.
+    create(blobs).await?;
+    // Another database may have claimed the prefix at the same moment. The object is read back: its name is the owner, and the other
+    // database gets an error. A storage that ignores the condition of the upload has the name of the last upload.
     match read(blobs).await? {
         Some(owner) => compare(blobs, &owner),
         None => Err(blobs.error(OWNER_OBJECT_NAME, RemoteProblem::NotKept)),
     }
+}
+
+/// Uploads the owner object on the condition that there is none (`If-None-Match: *`), so that two claims cannot both succeed. An object that
+/// exists is no error, because the caller reads it.
+async fn create(blobs: &S3Blobs) -> Result<(), Error> {
+    let payload = PutPayload::from(blobs.owner.clone().into_bytes());
+    let request = async {
+        let answer =
+            blobs.client.put_opts(&blobs.key(OWNER_OBJECT_NAME), payload.clone(), PutMode::Create.into()).await;
+        match answer {
+            Ok(_) => Ok(true),
+            Err(error) => match refusal_in(&error).map(|refusal| (refusal.status, refusal.code.as_str())) {
+                Some((409 | 412, _)) => Ok(true),
+                Some((501, _) | (_, "NotImplemented")) => Ok(false),
+                _ => Err(error),
+            },
+        }
+    };
+    match blobs.request(OWNER_OBJECT_NAME, request).await? {
+        Some(true) => Ok(()),
+        // The storage does not know the condition, so the last upload wins.
+        Some(false) => blobs.upload(OWNER_OBJECT_NAME, payload).await,
+        None => Err(blobs.error(OWNER_OBJECT_NAME, RemoteProblem::NoBucket)),
+    }
+}
+
+/// Returns the answer with which the storage refused the request. The client wraps it in several errors of its own.
+fn refusal_in(error: &object_store::Error) -> Option<&S3Refusal> {
+    let mut next: Option<&(dyn StdError + 'static)> = Some(error);
+    while let Some(cause) = next {
+        if let Some(refusal) = cause.downcast_ref::<S3Refusal>() {
+            return Some(refusal);
+        }
+        next = cause.source();
+    }
+    None
 }
 
 fn compare(blobs: &S3Blobs, owner: &[u8]) -> Result<(), Error> {

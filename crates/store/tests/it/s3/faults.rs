@@ -213,6 +213,23 @@ async fn a_prefix_belongs_to_one_database() {
     assert_eq!(first.list(None, 10).await.unwrap().len(), 1);
 }
 
+/// The claim of a database arrives late, after another database has claimed the prefix and has read its claim back.
+#[tokio::test]
+async fn two_databases_that_claim_a_prefix_at_once_do_not_both_get_it() {
+    let storage = Storage::start().await;
+    storage.inject("PUT", Fault::Slow(Duration::from_millis(500)), 1);
+    let late = storage.blobs("s3://heaps/a");
+    let late = tokio::spawn(async move { late.put(b"late").await.map(|_| ()) });
+    while storage.take_request_count("PUT") == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let other = Options { owner: "another database".to_owned(), ..storage.options("s3://heaps/a") };
+    let first = S3Blobs::new(&other).unwrap();
+    first.put(b"first").await.unwrap();
+    assert_eq!(code_of(late.await.unwrap()), "blobs_taken");
+    first.put(b"again").await.unwrap();
+}
+
 #[tokio::test]
 async fn answers_that_are_not_from_s3_are_errors() {
     let storage = Storage::start().await;
