@@ -60,15 +60,27 @@ pub(crate) struct NewRun {
 #[derive(Default)]
 pub(crate) struct LiveRuns {
     runs: Mutex<HashMap<RunId, LiveRun>>,
-    /// Runs that this process owns by their leases and does not execute, as the last pass of the recovery saw them. A run is in
-    /// this state for a moment between its claim and its start; only one that is found so twice is started again.
-    undriven: Mutex<HashSet<RunId>>,
+    /// Runs that this process is about to own: their leases may be stored already, and they are not listed yet.
+    starting: Arc<Mutex<HashSet<RunId>>>,
+}
+
+/// The intention of one task to start a run. While it exists, no other task of this process takes the run for one that lost its
+/// driver.
+#[derive(Debug)]
+pub(crate) struct Starting {
+    run: RunId,
+    starting: Arc<Mutex<HashSet<RunId>>>,
+}
+
+impl Drop for Starting {
+    fn drop(&mut self) {
+        lock(&self.starting).remove(&self.run);
+    }
 }
 
 impl LiveRuns {
     /// Adds a run. Returns false if it is already listed.
     pub fn add(&self, live: LiveRun) -> bool {
-        lock(&self.undriven).remove(&live.run);
         let mut runs = lock(&self.runs);
         if runs.contains_key(&live.run) {
             return false;
@@ -89,9 +101,9 @@ impl LiveRuns {
         lock(&self.runs).get(&run).cloned()
     }
 
-    /// Records that a pass of the recovery found the run owned and not executed. Returns true if an earlier pass did as well.
-    pub fn is_undriven_again(&self, run: RunId) -> bool {
-        !lock(&self.undriven).insert(run)
+    /// Announces that the caller will own and add a run. `None` if another task of this process does so already.
+    pub fn begin(&self, run: RunId) -> Option<Starting> {
+        lock(&self.starting).insert(run).then(|| Starting { run, starting: self.starting.clone() })
     }
 }
 

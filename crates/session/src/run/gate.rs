@@ -13,6 +13,7 @@ use super::lease::NewLease;
 use super::page::PageRow;
 use crate::commit::TRIES;
 use crate::error::{Error, JsError};
+use crate::live_runs::Starting;
 use crate::load::{Session, Versioned};
 use crate::open_run::{AfterCrash, ClaimPlace, HeldLease};
 use crate::program::PlannedProgram;
@@ -42,6 +43,8 @@ pub(super) struct Ticket {
     pub pages: BTreeMap<String, PageRow>,
     /// The lease of the run, which names the claim that is marked as done when the run ends.
     pub lease: HeldLease,
+    /// Held until the run is listed.
+    pub starting: Starting,
 }
 
 impl Service {
@@ -63,10 +66,10 @@ impl Service {
             }
         }
         let pages = self.pages_of(caller, session, &planned.plan).await?;
-        let run = self.new_run_id();
+        let (run, starting) = self.new_run()?;
         let (plan, planned_at) = (planned.plan.digest, planned.now);
         let lease = self.new_lease(caller, session, NewLease { run, program, plan, planned: planned_at });
-        Ok(Gate::Go(Box::new(Ticket { planned, run, program: program.to_owned(), pages, lease })))
+        Ok(Gate::Go(Box::new(Ticket { planned, run, program: program.to_owned(), pages, lease, starting })))
     }
 
     /// Refuses a plan with effects in a fork that was not promoted.
@@ -113,12 +116,19 @@ impl Service {
             }
             // Everything that can fail comes before the claim, since a claim allows only one run.
             let pages = self.pages_of(caller, session, &planned.plan).await?;
-            let run = self.new_run_id();
+            let (run, starting) = self.new_run()?;
             let claimed = ClaimRow { state: Claim::Claimed(run), ..row };
             let new = NewLease { run, program: &claimed.program, plan: claimed.plan, planned: claimed.planned };
             let mut lease = self.new_lease(caller, session, new);
             if self.claim(&key, &claimed, Expect::Version(found.version), &mut lease).await? {
-                return Ok(Gate::Go(Box::new(Ticket { planned, run, program: claimed.program, pages, lease })));
+                return Ok(Gate::Go(Box::new(Ticket {
+                    planned,
+                    run,
+                    program: claimed.program,
+                    pages,
+                    lease,
+                    starting,
+                })));
             }
         }
         Err(Error::Busy)
@@ -137,7 +147,7 @@ impl Service {
         }
         let key = request_key(caller, session, id);
         let pages = self.pages_of(caller, session, &planned.plan).await?;
-        let run = self.new_run_id();
+        let (run, starting) = self.new_run()?;
         let claimed = ClaimRow {
             plan: planned.plan.digest,
             program: program.to_owned(),
@@ -149,7 +159,7 @@ impl Service {
         let new = NewLease { run, program, plan: claimed.plan, planned: claimed.planned };
         let mut lease = self.new_lease(caller, session, new);
         if self.claim(&key, &claimed, Expect::Absent, &mut lease).await? {
-            return Ok(Gate::Go(Box::new(Ticket { planned, run, program: claimed.program, pages, lease })));
+            return Ok(Gate::Go(Box::new(Ticket { planned, run, program: claimed.program, pages, lease, starting })));
         }
         let found: Versioned<ClaimRow> = self.fetch(&key).await?.ok_or(Error::Busy)?;
         if found.row.program != program {
@@ -164,6 +174,14 @@ impl Service {
 }
 
 impl Service {
+    /// Returns the id of a new run, which no other task of this process takes for one that lost its driver.
+    fn new_run(&self) -> Result<(RunId, Starting), Error> {
+        let run = self.new_run_id();
+        // A new id is random, so it is not in use.
+        let starting = self.live_runs.begin(run).ok_or(Error::Busy)?;
+        Ok((run, starting))
+    }
+
     /// Writes a claim together with the lease of its run, and returns whether this run got it. After a lost answer the row is
     /// read: only this run can have written its own id.
     async fn claim(&self, key: &Key, claimed: &ClaimRow, expect: Expect, lease: &mut HeldLease) -> Result<bool, Error> {

@@ -88,10 +88,11 @@ impl Service {
         if let Some(live) = self.live_runs.get(run) {
             return Ok(Recovered::Live(live));
         }
+        let Some(starting) = self.live_runs.begin(run) else { return Ok(Recovered::Held(found)) };
         let key = open_run_key(tenant, session_id, run);
         match self.owners.standing(&format!("{tenant}/{}", key.id), found.row.lease).await? {
             Standing::Held => return Ok(Recovered::Held(found)),
-            Standing::Mine if !self.live_runs.is_undriven_again(run) => return Ok(Recovered::Held(found)),
+            // A run of this process that is neither listed nor starting could not store its result.
             Standing::Mine | Standing::Free => {}
         }
         let caller = Identity { tenant: tenant.clone(), principal: found.row.principal.clone() }.caller(None);
@@ -126,7 +127,7 @@ impl Service {
         let (program, cancelled) = (row.program.clone(), row.cancelled);
         let planned = PlannedProgram { now: row.planned, ..PlannedProgram::resumed(session.slot, plan) };
         let lease = HeldLease { key, row, version: found.version + 1 };
-        let ticket = Ticket { planned, run, program, pages, lease };
+        let ticket = Ticket { planned, run, program, pages, lease, starting };
         let live = self.start(&caller, &Arc::new(session), RunWork { ticket, kind });
         if cancelled {
             live.cancel.cancel();

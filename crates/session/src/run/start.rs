@@ -50,12 +50,13 @@ impl exec::ProgressSink for ProgressSender {
 impl Service {
     /// Starts a run in its own task. If this process executes the run already, returns that run.
     pub(super) fn start(self: &Arc<Self>, caller: &Caller, session: &Arc<Session>, work: RunWork) -> LiveRun {
-        let RunWork { ticket: Ticket { planned, run, program, pages, lease }, kind } = work;
+        let RunWork { ticket: Ticket { planned, run, program, pages, lease, starting }, kind } = work;
         let (live, senders) =
             LiveRun::new(NewRun { run, plan: planned.plan.clone(), program, started: lease.row.started, lease });
         if !self.live_runs.add(live.clone()) {
             return self.live_runs.get(run).unwrap_or(live);
         }
+        drop(starting);
         let (service, caller, session, mine) = (self.clone(), caller.clone(), session.clone(), live.clone());
         let task = async move {
             let listed = LiveRunGuard { lives: &service.live_runs, run: mine.run };
