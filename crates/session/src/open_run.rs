@@ -1,7 +1,7 @@
 //! The row of a program run that has not ended: its lease, and everything that another process needs to continue it.
 //! Invariant: data only. `run/lease.rs` says when the row is written and checked.
 
-use base::{Digest, LogicalSessionId, Principal, RunId, Slot, TenantId, Timestamp};
+use base::{Digest, ExecutionId, LogicalSessionId, Principal, RunId, Slot, TenantId, Timestamp};
 use durable::Lease;
 use ports::store::{Key, Table};
 use serde::{Deserialize, Serialize};
@@ -31,6 +31,9 @@ pub(crate) struct OpenRunRow {
     /// The number of the operation through which callers ask for the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<u64>,
+    /// The script run that asked for this program. Its end, by a cancellation or its time limit, cancels the program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<ExecutionId>,
 }
 
 /// The treatment of a run whose process died.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use base::{Diagnostic, Digest, RunId, Slot};
+use base::{Diagnostic, Digest, ExecutionId, RunId, Slot};
 use exec::Outcome;
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +22,8 @@ pub struct RunRequest {
     pub request_id: Option<String>,
     /// `false` answers at once with a handle.
     pub wait: Option<bool>,
+    /// The script run that asks for this program. When the script run ends, no further effect of the program leaves.
+    pub parent: Option<ExecutionId>,
 }
 
 /// The answer of `plasm_run`.

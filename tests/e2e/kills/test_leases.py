@@ -191,3 +191,36 @@ async def test_a_cancelled_script_whose_posts_wait_for_a_place_sends_none_of_the
             value_of(agent.tool("cancel_execution", execution_id=run))
             await anyio.sleep(6)
             assert len(posts(peer)) == 1, posts(peer)
+
+
+@pytest.mark.timeout(250)
+@pytest.mark.parametrize("killed", [False, True], ids=["alive", "killed"])
+async def test_programs_of_cancelled_scripts_that_wait_for_a_place_never_leave(killed):
+    text = f"{ONE_PLACE}[js]\nwrites_without_review = true\n"
+    with TrackerApi() as api:
+        api.reset("slow=2500;when=before")
+        with server_with(api, text) as server:
+            agent, runs = ModernConnection(server.port), []
+            async with connect(server) as client:
+                for n in range(6):
+                    ref = await open_session(client, f"script {n}")
+                    code = f"""await plasm('Ticket.open(project="OPS", title="script {n}")')"""
+                    runs.append(value_of(agent.tool("run_js", code=code, logical_session_ref=ref, wait_ms=0))["execution_id"])
+            await until(lambda: len(api.effects()) == 1, 30, api.effects)
+            if killed:
+                server.kill()
+            else:
+                check_that_cancelled_programs_stay(api, agent, runs)
+        if killed:
+            with server_with(api, text, data=server.data) as next_server:
+                check_that_cancelled_programs_stay(api, ModernConnection(next_server.port), runs)
+
+
+def check_that_cancelled_programs_stay(api, agent, runs):
+    """Cancels every script. Only the writes that left before it may be at the API."""
+    for run in runs:
+        agent.tool("cancel_execution", execution_id=run)
+    left_before = len(api.effects())
+    time.sleep(8)
+    # One write may have had its place at the moment of its cancellation, and is counted when its answer is due.
+    assert len(api.effects()) <= left_before + 1, f"{len(api.effects()) - left_before} writes of cancelled scripts left"

@@ -58,6 +58,7 @@ impl Call for PlasmRun {
             force: self.force,
             request_id: self.request_id.clone(),
             wait: self.wait,
+            parent: None,
         };
         Ok(app.service().run(caller, &request).await?)
     }

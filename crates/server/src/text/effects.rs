@@ -2,6 +2,7 @@
 //! Invariant: an effect that may have happened always has a line. Effects that succeeded share one line for each capability.
 
 use exec::{Receipt, ReceiptState, Resolved};
+use indexmap::IndexMap;
 use session::{DetachedRun, PageHandle, RunResult};
 
 /// Receipts of effects that did not succeed are shown one by one, up to this many.
@@ -36,13 +37,14 @@ pub fn receipts_without_result(receipts: &[Receipt]) -> String {
 
 /// Renders receipts: the effects that are done first, then the others one by one. `with_cause` adds why an effect failed.
 fn receipt_lines(receipts: &[Receipt], with_cause: bool) -> String {
-    let done: Vec<String> =
-        receipts.iter().filter(|receipt| receipt.state == ReceiptState::Done).map(effect_name).collect();
-    let mut names = done.clone();
-    names.dedup();
+    let done = receipts.iter().filter(|receipt| receipt.state == ReceiptState::Done).map(effect_name);
+    // In the order of their first effects. Equal names need not be adjacent: the outcome of every second one may have been probed.
+    let mut counts: IndexMap<String, usize> = IndexMap::new();
+    for name in done {
+        *counts.entry(name).or_default() += 1;
+    }
     let mut out = Vec::new();
-    for name in names {
-        let count = done.iter().filter(|other| **other == name).count();
+    for (name, count) in counts {
         out.push(if count == 1 { format!("done: {name}") } else { format!("done: {name}, {count} times") });
     }
     let others: Vec<&Receipt> = receipts.iter().filter(|receipt| receipt.state != ReceiptState::Done).collect();
@@ -108,7 +110,7 @@ pub fn running(operation: &DetachedRun) -> String {
     let owner = match operation.silent_seconds {
         None => "it goes on".to_owned(),
         Some(silent) if silent < dead_after => format!(
-            "another process has it, last heard of {silent} s ago; after {dead_after} s of silence whoever asks takes it over"
+            "another process has it, last heard of {silent} s ago; after {dead_after} s of silence it goes on in this one"
         ),
         Some(silent) => {
             format!("the process that had it was last heard of {silent} s ago; the line above takes it over")
@@ -133,6 +135,17 @@ mod tests {
             "request": "POST http://demo.localhost/api", "args": Digest::of(b""), "undo": null});
         let receipt = json!({"intent": intent, "state": state, "rows": [], "resolved": null});
         serde_json::from_value(receipt).unwrap()
+    }
+
+    #[test]
+    fn effects_of_one_name_are_counted_once_although_others_are_between_them() {
+        let probed = |row| {
+            let resolved = Some(Resolved::Probe { capability: "comment_list".to_owned() });
+            Receipt { resolved, ..receipt(row, ReceiptState::Done) }
+        };
+        let plain = |row| receipt(row, ReceiptState::Done);
+        let text = receipt_lines(&[probed(0), plain(1), probed(2), plain(3), probed(4)], false);
+        assert_eq!(text, "done: comment_add · found out by comment_list, 3 times\ndone: comment_add, 2 times");
     }
 
     #[test]
@@ -183,8 +196,8 @@ mod tests {
                 silent_seconds: Some(silent),
             })
         };
-        let lives = "wait(s0_o1)\nanother process has it, last heard of 4 s ago; after 20 s of silence whoever asks takes it \
-                     over · step 1 of 3; send the line above as a program";
+        let lives = "wait(s0_o1)\nanother process has it, last heard of 4 s ago; after 20 s of silence it goes on in \
+                     this one · step 1 of 3; send the line above as a program";
         assert_eq!(text(4), lives);
         let dead = "wait(s0_o1)\nthe process that had it was last heard of 31 s ago; the line above takes it over · step 1 of \
                     3; send the line above as a program";

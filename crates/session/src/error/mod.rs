@@ -65,8 +65,11 @@ pub enum Error {
     #[error("the run ended and its result could not be kept ({cause}); what it did:")]
     NotKept { receipts: Vec<Receipt>, cause: Box<Error> },
     /// This process was silent for a whole lease, so another one took the run over.
-    #[error("another process has taken this run over; ask it with wait({0})")]
-    TakenOver(String),
+    #[error("another process has taken this run over; {}", match .0 {
+        Some(handle) => format!("ask it with wait({handle})"),
+        None => "its result and its receipts are stored as the next run of this session".to_owned(),
+    })]
+    TakenOver(Option<String>),
     /// The task of the run ended without a result: a defect of ours.
     #[error("the run ended without a result; its receipts are kept")]
     Lost,

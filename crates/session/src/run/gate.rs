@@ -62,13 +62,17 @@ impl Service {
                 return Err(Error::Review { explained: planned.explained, commit: planned.commit.unwrap_or_default() });
             }
             if let Some(id) = &request.request_id {
-                return self.gate_by_request_id(caller, session, id, (planned, program)).await;
+                return self.gate_by_request_id(caller, session, (id, request), (planned, program)).await;
             }
         }
         let pages = self.pages_of(caller, session, &planned.plan).await?;
         let (run, starting) = self.new_run()?;
         let (plan, planned_at) = (planned.plan.digest, planned.now);
-        let lease = self.new_lease(caller, session, NewLease { run, program, plan, planned: planned_at });
+        let lease = self.new_lease(
+            caller,
+            session,
+            NewLease { run, program, plan, planned: planned_at, parent: request.parent },
+        );
         Ok(Gate::Go(Box::new(Ticket { planned, run, program: program.to_owned(), pages, lease, starting })))
     }
 
@@ -118,7 +122,8 @@ impl Service {
             let pages = self.pages_of(caller, session, &planned.plan).await?;
             let (run, starting) = self.new_run()?;
             let claimed = ClaimRow { state: Claim::Claimed(run), ..row };
-            let new = NewLease { run, program: &claimed.program, plan: claimed.plan, planned: claimed.planned };
+            let (plan, planned_at) = (claimed.plan, claimed.planned);
+            let new = NewLease { run, program: &claimed.program, plan, planned: planned_at, parent: request.parent };
             let mut lease = self.new_lease(caller, session, new);
             if self.claim(&key, &claimed, Expect::Version(found.version), &mut lease).await? {
                 return Ok(Gate::Go(Box::new(Ticket {
@@ -139,7 +144,7 @@ impl Service {
         &self,
         caller: &Caller,
         session: &Session,
-        id: &str,
+        (id, request): (&str, &RunRequest),
         (planned, program): (PlannedProgram, &str),
     ) -> Result<Gate, Error> {
         if id.is_empty() || id.len() > REQUEST_ID_BYTES {
@@ -156,7 +161,8 @@ impl Service {
             operation: None,
             owner: None,
         };
-        let new = NewLease { run, program, plan: claimed.plan, planned: claimed.planned };
+        let (plan, planned_at) = (claimed.plan, claimed.planned);
+        let new = NewLease { run, program, plan, planned: planned_at, parent: request.parent };
         let mut lease = self.new_lease(caller, session, new);
         if self.claim(&key, &claimed, Expect::Absent, &mut lease).await? {
             return Ok(Gate::Go(Box::new(Ticket { planned, run, program: claimed.program, pages, lease, starting })));

@@ -6,11 +6,12 @@
 //! claim of the run, with its handle, or with its first receipt, whichever comes first, so it costs no transaction of its own.
 
 use access::Caller;
-use base::{Digest, RunId, Timestamp};
+use base::{Digest, ExecutionId, RunId, Timestamp};
 use durable::Lease;
 use ports::store::{self, Batch, Expect, Write};
 
 use crate::commit::{STORE_AGAIN, STORE_TRIES, TRIES, unchanged};
+use crate::engine::rows as js_rows;
 use crate::error::Error;
 use crate::live_runs::LiveRun;
 use crate::load::{Session, Versioned};
@@ -43,6 +44,7 @@ impl Service {
             cancelled: false,
             claim: None,
             operation: None,
+            parent: new.parent,
         };
         HeldLease { key: open_run_key(&caller.tenant, session.id, new.run), row, version: 0 }
     }
@@ -58,6 +60,18 @@ impl Service {
             }
             let (key, version) = (held.key.clone(), held.version);
             let mut batch = Batch { writes: writes.to_vec() };
+            let mut parent_key = None;
+            if let Some(parent) = held.row.parent {
+                let open = js_rows::open_key(&key.tenant, parent);
+                let Some(found) = self.ports.store.get(&open).await? else {
+                    drop(held);
+                    tracing::info!(run = %live.run, %parent, "a program was cancelled, because the script run that asked for it has ended");
+                    live.cancel.cancel();
+                    return Ok(UnderLease::Cancelled);
+                };
+                batch = batch.check(open.clone(), Expect::Version(found.version));
+                parent_key = Some(open);
+            }
             let outcome = if version == 0 {
                 // The lock is kept, so that of two first writes one stores the lease.
                 let outcome =
@@ -79,6 +93,8 @@ impl Service {
                     UnderLease::Written => {}
                     other => return Ok(other),
                 },
+                // The script run has ended or has another owner, which the next attempt sees.
+                Err(store::Error::Conflict(changed)) if parent_key.as_ref() == Some(&changed) => {}
                 Err(error @ store::Error::Conflict(_)) => return Err(error.into()),
                 // The writes are the same at each attempt, so one whose answer was lost may be repeated.
                 Err(error) => {
@@ -138,4 +154,6 @@ pub(super) struct NewLease<'a> {
     pub program: &'a str,
     pub plan: Digest,
     pub planned: Timestamp,
+    /// The script run that asks for the program.
+    pub parent: Option<ExecutionId>,
 }

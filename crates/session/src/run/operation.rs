@@ -104,7 +104,7 @@ impl Service {
             let at = Key::new(&caller.tenant, Table::LogicalSession, session.id.to_string());
             let mut lease = live.lease.lock().await;
             if live.is_lost() {
-                return Err(Error::TakenOver(live.run.to_string()));
+                return Err(Error::TakenOver(None));
             }
             let lease_row =
                 OpenRunRow { after_crash: AfterCrash::Continue, operation: Some(number), ..lease.row.clone() };

@@ -165,6 +165,7 @@ impl Service {
             cancelled: older.cancelled,
             claim: older.claim,
             operation: older.operation,
+            parent: None,
         };
         let key = open_run_key(&caller.tenant, session.id, older.run);
         tracing::info!(run = %older.run, "a run of an older version gets a lease");

@@ -180,8 +180,7 @@ impl Service {
 
     /// Returns the error of a run that another process owns now. That process stores its result.
     fn taken_over(&self, session: &Session, live: &LiveRun) -> Error {
-        let handle = live.operation().map(|number| format!("{}_o{number}", session.slot));
-        Error::TakenOver(handle.unwrap_or_else(|| live.run.to_string()))
+        Error::TakenOver(live.operation().map(|number| format!("{}_o{number}", session.slot)))
     }
 
     /// Marks the run's claim as done, so that callers with the same plan commit or request id get the result.

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use access::Caller;
-use base::{LogicalSessionId, Slot, TenantId, Timestamp};
+use base::{ExecutionId, LogicalSessionId, Slot, TenantId, Timestamp};
 use ports::scripts::{Call, Thrown};
 use ports::store::{Batch, Write};
 use ports::upstream::DepartureCheck;
@@ -176,6 +176,7 @@ impl ScriptRun {
                 (Some(SessionName::Logical(session)), Some(slot)) => Some((*session, slot)),
                 _ => None,
             },
+            execution: self.id,
             request_id: format!("js/{}/{id}", self.id),
         };
         let departure = match &call {
@@ -256,6 +257,8 @@ struct CallContext {
     service: Arc<Service>,
     caller: Caller,
     session: Option<(LogicalSessionId, Slot)>,
+    /// The run that makes the call.
+    execution: ExecutionId,
     /// The same for every attempt of one call, so that a write is not done twice.
     request_id: String,
 }
@@ -297,6 +300,7 @@ impl CallContext {
             program: Some(program),
             force,
             request_id: force.then(|| self.request_id.clone()),
+            parent: Some(self.execution),
             ..RunRequest::default()
         };
         let at = (session.id, session.slot);
