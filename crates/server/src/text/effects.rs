@@ -38,7 +38,7 @@ pub fn receipts_without_result(receipts: &[Receipt]) -> String {
 /// Renders receipts: the effects that are done first, then the others one by one. `with_cause` adds why an effect failed.
 fn receipt_lines(receipts: &[Receipt], with_cause: bool) -> String {
     let done = receipts.iter().filter(|receipt| receipt.state == ReceiptState::Done).map(effect_name);
-    // In the order of their first effects. Equal names need not be adjacent: the outcome of every second one may have been probed.
+    // Names are listed in the order of their first effects. Equal names need not be adjacent: the outcome of every second one may have been probed.
     let mut counts: IndexMap<String, usize> = IndexMap::new();
     for name in done {
         *counts.entry(name).or_default() += 1;
