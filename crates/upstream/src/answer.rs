@@ -96,6 +96,15 @@ fn is_gzip(headers: &HeaderMap) -> Result<bool, Failure> {
     Ok(is_gzip)
 }
 
+/// Returns the text of a header. Headers have no declared encoding; the bytes are UTF-8, or else Latin-1, as RFC 9110 (5.5) says of
+/// older servers.
+fn header_text(bytes: &[u8]) -> String {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => text.to_owned(),
+        Err(_) => bytes.iter().copied().map(char::from).collect(),
+    }
+}
+
 /// Returns the headers for the caller. Three kinds are removed: cookies, which are credentials and are never sent back;
 /// the mark `CACHE_MARK`, which only this crate sets; and the headers that describe the compressed body, if it was
 /// decompressed.
@@ -106,8 +115,7 @@ fn headers_to_keep(headers: &HeaderMap, is_decoded: bool) -> Vec<(String, String
             || is_decoded && (*name == CONTENT_ENCODING || *name == CONTENT_LENGTH)
     };
     let kept = headers.iter().filter(|(name, _)| !is_dropped(name));
-    kept.map(|(name, value)| (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
-        .collect()
+    kept.map(|(name, value)| (name.as_str().to_owned(), header_text(value.as_bytes()))).collect()
 }
 
 #[cfg(test)]

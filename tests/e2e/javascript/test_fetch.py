@@ -78,6 +78,12 @@ def test_get_has_status_headers_text_and_address(peer, run):
     assert seen["method"] == "GET" and seen["body"] == b"" and parse_qs(urlsplit(seen["path"]).query) == {"a": ["1 2"], "b": ["ü"]}, seen
 
 
+def test_headers_that_are_not_ascii_arrive_and_do_not_hide_the_answer(peer, run):
+    for query, wanted in (("utf8", "caf\u00e9"), ("latin", "caf\u00e9"), ("wide", "\u00e6\u0097\u00a5")):
+        code = f"const r = await fetch('{peer.origin}/header?as={query}', {{method: 'POST'}}); [r.status, r.headers.get('x-name')]"
+        assert run(code) == [200, wanted], query
+
+
 def test_no_credentials_cookies_or_headers_of_the_connection_are_sent(peer, run):
     run(f"await (await fetch('{peer.origin}/hello')).text(); await (await fetch('{peer.origin}/hello')).text()")
     for name, value in peer.last()["headers"]:

@@ -70,6 +70,11 @@ def handler(peer):
             echo = {"method": self.command, "path": self.path, "headers": dict(self.headers.items()), "body": base64.b64encode(body).decode()}
             self.answer(200, json.dumps(echo).encode(), Content_Type="application/json")
 
+        def do_header(self, **query):
+            """Answers with a header in the given encoding. The standard library writes header text as Latin-1."""
+            raw = {"utf8": "café".encode(), "latin": "café".encode("latin-1"), "wide": "日".encode()}[query["as"]]
+            self.answer(200, b"{}", X_Name=raw.decode("latin-1"))
+
         def do_bytes(self, body, **_):
             self.answer(200, body, Content_Type="application/octet-stream")
 

@@ -98,13 +98,21 @@ pub(super) async fn fetch(
         status @ 500.. => State::Unknown { status: Some(status), why: "the API failed".to_owned() },
         _ => State::Done,
     };
+    let headers: Vec<(String, String)> =
+        response.headers.into_iter().map(|(name, value)| (name, byte_string(value))).collect();
     let answer = json!({
         "url": url,
         "status": response.status,
-        "headers": response.headers,
+        "headers": headers,
         "body": BASE64_STANDARD.encode(&response.body),
     });
     Fetched { answer: Ok(answer), state }
+}
+
+/// Returns a header's value in the form that `Headers` takes: no character above U+00FF. The Fetch standard makes a character of each
+/// byte of a header ("isomorphic decode"), so other text becomes the bytes of its UTF-8.
+fn byte_string(value: String) -> String {
+    if value.chars().all(|c| u32::from(c) <= 0xff) { value } else { value.bytes().map(char::from).collect() }
 }
 
 /// Checks a request against the rules and makes the call.
@@ -273,6 +281,12 @@ fn decoded(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_header_of_an_answer_can_be_read_by_code() {
+        assert_eq!(byte_string("caf\u{e9}.txt".to_owned()), "caf\u{e9}.txt");
+        assert_eq!(byte_string("日".to_owned()), "\u{e6}\u{97}\u{a5}");
+    }
 
     #[test]
     fn a_url_is_split_into_decoded_parts() {
