@@ -52,6 +52,13 @@ async def start_detached(client, intent, program):
     return ref, text[len("wait(") : text.index(")")]
 
 
+async def freeze(server):
+    """Stops a process while its next write waits at the API. A process that is frozen inside a commit holds the lock of the database, and
+    all others wait for it; that is another promise (docs/running.md)."""
+    await anyio.sleep(0.7)
+    os.kill(server.process.pid, signal.SIGSTOP)
+
+
 async def outcome_of(client, ref, handle):
     """The answer of `wait` for a run, whether it succeeded or not."""
     return (await call(client, "plasm_run", ref, program=f"wait({handle})")).content[0].text
@@ -93,7 +100,7 @@ async def test_a_frozen_owner_loses_its_run_and_sends_nothing_when_it_wakes_up()
             async with connect(one) as client:
                 ref, handle = await start_detached(client, "frozen", TICKETS)
                 await until(lambda: len(api.effects()) >= 1, 30, api.effects)
-            os.kill(one.process.pid, signal.SIGSTOP)
+            await freeze(one)
             try:
                 await until(lambda: len(api.effects()) == 6, SECONDS_UNTIL_TAKEN_OVER + 15, lambda: f"{len(api.effects())} effects")
                 async with connect(two) as client:
@@ -120,7 +127,7 @@ async def test_a_frozen_owner_whose_writes_waited_for_a_place_sends_none_of_them
             async with connect(one) as client:
                 runs = [await start_detached(client, f"waits {n}", f'Ticket.open(project="OPS", title="title {n}")') for n in range(6)]
                 await until(lambda: len(api.effects()) >= 1, 30, api.effects)
-            os.kill(one.process.pid, signal.SIGSTOP)
+            await freeze(one)
             try:
                 await until(lambda: len(api.effects()) == 6, SECONDS_UNTIL_TAKEN_OVER + 40, lambda: f"{len(api.effects())} effects")
             finally:
