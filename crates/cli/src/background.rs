@@ -1,4 +1,5 @@
-//! The background tasks of a server: writing and exporting traces, storing the JavaScript engine, collection, and takeover of runs.
+//! The background tasks of a server: writing and exporting traces, storing the JavaScript engine, collection, takeover of runs,
+//! and later looks for effects whose answers were lost.
 //! Invariant: no call waits for a background task, and a failed task does not end the server.
 
 use std::sync::{Arc, Weak};
@@ -31,6 +32,9 @@ const FINISH_TIMEOUT: Duration = Duration::from_secs(5);
 const KEY_SEARCH_INTERVAL: Duration = Duration::from_secs(1);
 /// The interval between two searches for runs of processes that have died.
 const RECOVERY_INTERVAL: Duration = Duration::from_secs(5);
+/// The longest and the shortest interval between two searches for effects whose answers were lost.
+const SETTLE_INTERVAL: Duration = Duration::from_secs(5);
+const SHORTEST_SETTLE_INTERVAL: Duration = Duration::from_millis(250);
 /// The time before the end of the drain time at which callers that still wait for a run get the state of the run as their answer.
 const RELEASE_BEFORE_END: Duration = Duration::from_secs(1);
 
@@ -58,7 +62,8 @@ pub fn start(
     tokio::spawn(collect(service.clone(), ended.clone()));
     tokio::spawn(store_engine(service.clone(), tenants.clone(), ended.clone()));
     tokio::spawn(service.clone().renew_until(ended.clone()));
-    tokio::spawn(recover_runs(service.clone(), tenants, stop.clone()));
+    tokio::spawn(recover_runs(service.clone(), tenants.clone(), stop.clone()));
+    tokio::spawn(settle_receipts(service.clone(), tenants, stop.clone()));
     let drain = Duration::from_secs(config.drain_seconds);
     tokio::spawn(release_waiters(Arc::downgrade(service), drain, stop.clone()));
     Ok(BackgroundTasks(tasks))
@@ -124,6 +129,28 @@ async fn recover_runs(service: Arc<Service>, tenants: Vec<TenantId>, stop: Cance
         }
         tokio::select! {
             () = tokio::time::sleep(RECOVERY_INTERVAL) => {}
+            () = stop.cancelled() => return,
+        }
+    }
+}
+
+/// Looks again for effects whose answers were lost, of this process and of others, until their receipts are closed.
+async fn settle_receipts(service: Arc<Service>, tenants: Vec<TenantId>, stop: CancellationToken) {
+    loop {
+        let next = match service.settle_receipts(&tenants).await {
+            Ok(settled) => {
+                if settled.closed > 0 {
+                    tracing::info!(receipts = settled.closed, "effects whose answers were lost have settled");
+                }
+                settled.next.unwrap_or(SETTLE_INTERVAL)
+            }
+            Err(error) => {
+                tracing::warn!(%error, "cannot look again for effects whose answers were lost; the search is repeated");
+                SETTLE_INTERVAL
+            }
+        };
+        tokio::select! {
+            () = tokio::time::sleep(next.clamp(SHORTEST_SETTLE_INTERVAL, SETTLE_INTERVAL)) => {}
             () = stop.cancelled() => return,
         }
     }

@@ -104,6 +104,11 @@ impl Owners {
         }
     }
 
+    /// Returns whether a process is certainly dead, so that nothing of it can leave any more. A frozen process is not dead.
+    pub fn is_dead(&self, owner: InstanceId) -> bool {
+        owner != self.me() && self.presence.liveness(owner) == Liveness::Dead
+    }
+
     /// Compares the owner's renewals with what was seen before.
     async fn observe(&self, run: &str, lease: Lease) -> Result<Standing, store::Error> {
         let renewals = self.renewals_of(lease.owner).await?;

@@ -26,5 +26,6 @@ pub use error::{ApiProblem, OperationError, StepError, TemplateProblem};
 pub use outcome::{Attached, Continuation, Outcome, ReturnResult, Rowset, StepTime};
 pub use ports::receipts::{EffectId, EffectIntent, Receipt, Receipts, Resolved, State as ReceiptState};
 pub use run::run;
+pub use step::effect::{Sighting, look_again};
 pub use step::pure::pure_step;
 pub use tokio_util::sync::CancellationToken;

@@ -79,6 +79,23 @@ pub struct EffectIntent {
     pub once: Option<String>,
     /// The capability that undoes this effect, if the catalog names one.
     pub undo: Option<String>,
+    /// What a later look needs, if the catalog names a probe. It is stored beside the receipt and not in it, so that the arguments
+    /// are in no result.
+    #[serde(skip)]
+    pub settlement: Option<Box<Settlement>>,
+}
+
+/// What a later look needs to find out whether an effect with a lost answer happened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Settlement {
+    /// The digest of the catalog that has the capability and its probe.
+    pub catalog: Digest,
+    /// The name of the capability that was called.
+    pub capability: String,
+    /// The arguments of the effect.
+    pub args: Map<String, Value>,
+    /// The time after the end of the request, in milliseconds, after which the API has done what it will do.
+    pub settles_ms: u64,
 }
 
 /// The evidence of one effect.
@@ -91,6 +108,9 @@ pub struct Receipt {
     pub rows: Vec<Map<String, Value>>,
     /// How the outcome was determined, if the API's first answer was lost or inconclusive.
     pub resolved: Option<Resolved>,
+    /// The outcome is unknown and is looked for again. The receipt is closed then, whether or not a caller asks.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub settles: bool,
 }
 
 /// The known outcome of an effect.
@@ -122,7 +142,26 @@ pub enum Resolved {
 impl Receipt {
     /// Returns the open receipt of an effect whose request is not yet sent.
     pub fn open(intent: EffectIntent) -> Self {
-        Self { intent, state: State::Open, rows: Vec::new(), resolved: None }
+        let settles = intent.settlement.is_some();
+        Self { intent, state: State::Open, rows: Vec::new(), resolved: None, settles }
+    }
+}
+
+impl State {
+    /// Returns how certain the state is. A state is replaced only by one that is at least as certain. `Done` is above `Failed`,
+    /// because an answer of the API proves more than a read that found nothing.
+    pub fn certainty(&self) -> u8 {
+        match self {
+            State::Open => 0,
+            State::Unknown { .. } => 1,
+            State::Failed { .. } => 2,
+            State::Done => 3,
+        }
+    }
+
+    /// Returns whether the effect is known to have happened, or not to have happened.
+    pub fn is_certain(&self) -> bool {
+        matches!(self, State::Failed { .. } | State::Done)
     }
 }
 

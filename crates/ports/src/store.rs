@@ -84,6 +84,8 @@ pub enum Table {
     Request,
     /// `{logical session}/{run}/{step}/{row}` -> the receipt of one effect.
     Receipt,
+    /// `{logical session}/{run}/{step}/{row}` -> what a later look needs at an effect whose outcome is not known.
+    Settlement,
     /// `{logical session}/{number}` -> the continuation of an unfinished list.
     Page,
     /// `{logical session}/{number}` -> a run that continues after the call that started it.
@@ -127,7 +129,7 @@ pub enum Table {
 
 impl Table {
     /// Every table. Collection reads all of them before it deletes a blob.
-    pub const ALL: [Table; 31] = [
+    pub const ALL: [Table; 32] = [
         Table::Intent,
         Table::LogicalSession,
         Table::Connection,
@@ -140,6 +142,7 @@ impl Table {
         Table::PlanCommit,
         Table::Request,
         Table::Receipt,
+        Table::Settlement,
         Table::Page,
         Table::Operation,
         Table::Trace,
@@ -176,6 +179,7 @@ impl Table {
             | Table::PlanCommit
             | Table::Request
             | Table::Receipt
+            | Table::Settlement
             | Table::Page
             | Table::Operation
             | Table::OpenRun
@@ -219,6 +223,7 @@ impl Table {
             Table::PlanCommit => "plan_commit",
             Table::Request => "request",
             Table::Receipt => "receipt",
+            Table::Settlement => "settlement",
             Table::Page => "page",
             Table::Operation => "operation",
             Table::Trace => "trace",

@@ -32,6 +32,10 @@ pub trait Upstream: Send + Sync {
 pub trait DepartureCheck: Send + Sync {
     /// Allows one departure of the request, or refuses it. The check remembers the reason of a refusal.
     async fn may_leave(&self) -> Result<(), Refused>;
+
+    /// Learns that a departure ended without a certain answer and that the request may leave again. The request of that departure
+    /// may still arrive, whatever the later departures bring.
+    fn was_uncertain(&self) {}
 }
 
 /// The answer of a [`DepartureCheck`] that lets no request leave.

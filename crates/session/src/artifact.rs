@@ -132,11 +132,12 @@ impl Service {
         self.artifact(caller, uri).await.map(Box::new).map(Resource::Artifact)
     }
 
-    /// Returns the artifact of a run, or one return of it if the URI has a label.
+    /// Returns the artifact of a run, or one return of it if the URI has a label. Its receipts are as they have settled by now.
     pub async fn artifact(&self, caller: &Caller, uri: &str) -> Result<Artifact, Error> {
         let located = self.find_run(caller, uri).await?;
         let bytes = self.artifact_bytes(caller, located.stored_at, &located.run.row).await?;
         let mut artifact: Artifact = crate::rows::read("artifact", &bytes)?;
+        self.show_settled(caller, located.stored_at.session, &mut artifact).await?;
         if let Some(label) = located.label {
             artifact.returns.retain(|returned| returned.label == label);
             if artifact.returns.is_empty() {
@@ -155,7 +156,9 @@ impl Service {
     ) -> Result<Option<(RunRow, Artifact)>, Error> {
         let Some((stored_at, run)) = self.run_at(caller, RunAt { session, number }).await? else { return Ok(None) };
         let bytes = self.artifact_bytes(caller, stored_at, &run.row).await?;
-        Ok(Some((run.row, crate::rows::read("artifact", &bytes)?)))
+        let mut artifact = crate::rows::read("artifact", &bytes)?;
+        self.show_settled(caller, stored_at.session, &mut artifact).await?;
+        Ok(Some((run.row, artifact)))
     }
 
     /// Returns a run by its number, with the session and number under which it is stored. The first runs of a fork are

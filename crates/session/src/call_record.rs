@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use access::Caller;
-use base::{Digest, LogicalSessionId, Timestamp};
+use base::{Digest, LogicalSessionId, RunId, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -44,6 +44,10 @@ pub struct CallRecord {
     /// Effects and their states, such as `demo:ticket_open done`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub receipts: Vec<String>,
+    /// The run, if the outcome of one of its effects was not known. A reader sees how its receipts have settled, and not this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    pub unsettled: Option<RunId>,
     pub answer_chars: usize,
     /// The text that a model read, unless it was long. A reader of the trace counts its tokens.
     #[serde(default, skip_serializing_if = "String::is_empty")]

@@ -63,7 +63,7 @@ pub use program::{CompilerStages, PlanRequest, PlannedProgram, compile_stages};
 pub use retention::Retention;
 pub use reuse_key::SessionReuseKey;
 pub use rows::{ExecuteBinding, Revision};
-pub use run::TaskState;
+pub use run::{SettledReceipts, TaskState};
 pub use run_result::{DetachedRun, PageHandle, RunAnswer, RunProgress, RunRequest, RunResult};
 pub use service::{Ports, Service};
 pub use sessions::{SessionView, SymbolSpace};

@@ -19,6 +19,7 @@ use crate::engine::Js;
 use crate::live_runs::{DetachedRuns, LiveRuns};
 use crate::meter::{Meter, MeteredStore, MeteredUpstream};
 use crate::retention::Retention;
+use crate::run::WatchedSettlements;
 use crate::sync::{WeakMap, lock};
 
 /// All effects of the service.
@@ -79,6 +80,8 @@ pub struct Service {
     pub(crate) owners: Owners,
     /// The runs that no caller waits for, which are bounded.
     pub(crate) detached_runs: Arc<DetachedRuns>,
+    /// The effects with a lost answer that this process looks for later.
+    pub(crate) watched_settlements: WatchedSettlements,
     /// The last check of whether the storage takes writes.
     pub(crate) last_probe: LastProbe,
     /// The JavaScript engine, if the server has one.
@@ -121,6 +124,7 @@ impl Service {
             slot_cache: SlotCache::default(),
             live_runs: LiveRuns::default(),
             detached_runs: Arc::default(),
+            watched_settlements: WatchedSettlements::default(),
             last_probe: LastProbe::default(),
             js: None,
         }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use access::Caller;
+use exec::Receipt;
 use ports::store::{Batch, Expect, Key, Range, Table};
 use tokio_util::sync::CancellationToken;
 
@@ -52,15 +53,22 @@ impl CallRecord {
             let us = u64::try_from(step.time.as_micros()).unwrap_or(u64::MAX);
             self.steps.push(StepRecord { name: step.name.clone(), us, rows: step.rows });
         }
-        for receipt in run.outcome.receipts.iter().take(MAX_LISTED) {
-            let intent = &receipt.intent;
-            self.receipts.push(format!("{}:{} {}", intent.catalog, intent.capability, receipt.state));
-        }
+        self.receipts.extend(receipt_texts(&run.outcome.receipts));
+        let is_unsettled = run.outcome.receipts.iter().any(|receipt| !receipt.state.is_certain());
+        self.unsettled = is_unsettled.then_some(run.run);
         if !run.program.is_empty() {
             self.program = Some(cut_program(&run.program));
         }
         self
     }
+}
+
+/// Describes the first receipts of a run: `demo:ticket_open done`.
+fn receipt_texts(receipts: &[Receipt]) -> impl Iterator<Item = String> {
+    receipts.iter().take(MAX_LISTED).map(|receipt| {
+        let intent = &receipt.intent;
+        format!("{}:{} {}", intent.catalog, intent.capability, receipt.state)
+    })
 }
 
 impl Service {
@@ -149,6 +157,14 @@ impl Service {
             calls.extend(rows.iter().filter_map(|(id, row)| crate::rows::read::<CallRecord>(id, &row.value).ok()));
             let excess = calls.len().saturating_sub(self.retention.trace_calls as usize);
             drop(calls.drain(..excess));
+        }
+        for call in &mut calls {
+            let Some(run) = call.unsettled.take() else { continue };
+            let settled = self.receipts_of(caller, id, run).await?;
+            // A run whose stored result has expired has no receipts any more.
+            if settled.len() >= call.receipts.len() {
+                call.receipts = receipt_texts(&settled).collect();
+            }
         }
         Ok(calls.into())
     }

@@ -180,7 +180,12 @@ impl HttpUpstream {
             }
             tries += 1;
             match self.wait_before_retry(call, &policy, tries, &outcome, started) {
-                Some(wait) => self.sleep(wait).await,
+                Some(wait) => {
+                    if may_have_arrived(&outcome) {
+                        check.was_uncertain();
+                    }
+                    self.sleep(wait).await;
+                }
                 None => {
                     let limit = self.transport.options.response_bytes;
                     let outcome = self.remove_secrets(call, &signed.values, outcome).await;
@@ -259,6 +264,17 @@ impl HttpUpstream {
     async fn sleep(&self, wait: Duration) {
         if !wait.is_zero() {
             self.transport.clock.sleep(wait).await;
+        }
+    }
+}
+
+/// Returns whether the API may have done what the request asks for, although this outcome does not say so.
+fn may_have_arrived(outcome: &Result<Response, Failure>) -> bool {
+    match outcome {
+        // 429 means that the API did not accept the request.
+        Ok(response) => response.status != 429,
+        Err(failure) => {
+            !matches!(failure, Failure::Connect(_) | Failure::Refused(_) | Failure::PrivateAddress | Failure::OwnServer)
         }
     }
 }

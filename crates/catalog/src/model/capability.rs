@@ -202,6 +202,10 @@ pub struct EffectProperties {
     pub undo: Option<String>,
     /// Whether several calls of this write may be sent at the same time.
     pub concurrent: bool,
+    /// The seconds after the end of a request after which the API has done what it will do. If it is `None`, twice the time limit
+    /// of a request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settles: Option<u32>,
 }
 
 /// The part of the request that has the idempotency key, by which an API recognises a repeated write.

@@ -3,11 +3,16 @@
 
 use std::time::Duration;
 
-use exec::{ReceiptState, Resolved};
+use base::Limits;
+use exec::{Receipt, ReceiptState, Resolved};
+use ports::upstream::Error;
 use serde_json::json;
 use testkit::memory::MemoryReceipts;
+use testkit::upstream::{Rule, ScriptedUpstream};
 
-use crate::support::{Demo, Plans, args, error, rows, run_plans, value, writes_catalog};
+use crate::support::{Demo, Plans, RunOptions, args, error, rows, run_plans, run_with, value, writes_catalog};
+
+const TICKETS: &str = "/api/projects/OPS/tickets";
 
 /// The expected outcome of one effect under one fault.
 struct FaultCase {
@@ -117,18 +122,79 @@ async fn a_probe_resolves_a_lost_answer() {
         |fault, state, effects| FaultCase { resolved: resolved_by("ticket_list"), ..case(fault, state, effects) };
     let cases = vec![
         probed("close", "done", 1),
-        probed("close;when=before", "failed", 0),
+        case("close;when=before", "unknown", 0),
         probed("status=503;when=after", "done", 1),
-        probed("status=500", "failed", 0),
+        case("status=500", "unknown", 0),
         probed("truncate", "done", 1),
         case("status=422", "failed", 0),
     ];
     check(&demo, "POST", "ticket_probed", cases).await;
     let probed =
         |fault, state, effects| FaultCase { resolved: resolved_by("ticket_get"), ..case(fault, state, effects) };
-    let cases = || vec![probed("status=503;when=after", "done", 1), probed("close;when=before", "failed", 0)];
+    let cases = || vec![probed("status=503;when=after", "done", 1), case("close;when=before", "unknown", 0)];
     check(&demo, "DELETE", "ticket_delete", cases()).await;
     check(&demo, "PATCH", "ticket_change", cases()).await;
+}
+
+/// The request of a departure whose answer was lost may still arrive, so no refusal of a later departure proves that nothing happens.
+#[tokio::test]
+async fn a_refused_repetition_of_a_lost_request_does_not_prove_that_nothing_happened() {
+    let lost = |label| Error::Lost { label, cause: "reset".into() };
+    let given = [("project", value(json!("OPS"))), ("title", value(json!("x")))];
+    let refusal = |status| Rule::post(TICKETS).json(status, json!({"error": {"message": "in progress"}}));
+    for status in [409, 422, 401] {
+        let upstream = ScriptedUpstream::new().with(Rule::post(TICKETS).fails(lost).once()).with(refusal(status));
+        let mut plans = Plans::new(&writes_catalog("http://x.example"));
+        plans.effect("Ticket", "ticket_keyed", args(&given), None);
+        let outcome = run_plans(&upstream, &plans, &MemoryReceipts::new()).await;
+        assert_eq!(state_word(&outcome.receipts[0].state), "unknown", "{status}: {:?}", outcome.receipts);
+        assert!(error(&outcome, 0).contains("nobody knows"), "{}", error(&outcome, 0));
+        // The same after a crash, whose request may still arrive.
+        let upstream = ScriptedUpstream::new().with(refusal(status));
+        let crashed = MemoryReceipts::new().with(Receipt::open(outcome.receipts[0].intent.clone()));
+        let outcome = run_plans(&upstream, &plans, &crashed).await;
+        assert_eq!(state_word(&outcome.receipts[0].state), "unknown", "{status}: {:?}", outcome.receipts);
+    }
+}
+
+#[tokio::test]
+async fn an_outcome_that_a_probe_can_find_settles_later_and_any_other_does_not() {
+    let lost = |label| Error::Lost { label, cause: "reset".into() };
+    let listed = json!({"data": [], "total": 0});
+    let given = [("project", value(json!("OPS"))), ("title", value(json!("x")))];
+    for (capability, settles) in [("ticket_probed", Some(5_000)), ("ticket_plain", None)] {
+        let upstream = ScriptedUpstream::new()
+            .with(Rule::post(TICKETS).fails(lost))
+            .with(Rule::get("/api/tickets").json(200, listed.clone()));
+        let catalog = writes_catalog("http://x.example");
+        let mut plans = Plans::new(&catalog);
+        plans.effect("Ticket", capability, args(&given), None);
+        let receipts = MemoryReceipts::new();
+        let limits = Limits { request_timeout_ms: 2_500, ..Limits::default() };
+        let with = RunOptions { receipts: Some(&receipts), limits, ..RunOptions::default() };
+        let outcome = run_with(&upstream, &plans.plan(), &catalog, with).await;
+        let receipt = &outcome.receipts[0];
+        assert_eq!((state_word(&receipt.state), receipt.settles), ("unknown", settles.is_some()), "{receipt:?}");
+        let settlement = receipt.intent.settlement.as_ref();
+        assert_eq!(settlement.map(|s| s.settles_ms), settles, "twice the time limit of a request");
+        assert_eq!(settlement.map(|s| s.args["title"].clone()), settles.map(|_| json!("x")));
+        let stored = serde_json::to_string(receipt).unwrap();
+        assert!(!stored.contains("\"x\""), "a result has no arguments: {stored}");
+    }
+}
+
+/// The declared time counts, in seconds.
+#[test]
+fn a_catalog_says_when_a_write_has_settled() {
+    let text = include_str!("support/writes.yaml").replace("ORIGIN", "http://x.example");
+    let probe = "probe: {query: ticket_list, match: [title]}";
+    let declared = text.replace(probe, &format!("{probe}\n    settles: 2"));
+    let catalog = catalog::read("writes.yaml", &declared).unwrap();
+    let capability = catalog.capability("ticket_probed").unwrap();
+    assert_eq!(capability.effect.as_ref().unwrap().settles, Some(2));
+    assert!(catalog.canonical().contains("\"settles\":2"));
+    let undeclared = catalog::read("writes.yaml", &text).unwrap();
+    assert!(!undeclared.canonical().contains("settles"), "a file without it keeps its digest");
 }
 
 #[tokio::test]

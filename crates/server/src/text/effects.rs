@@ -8,6 +8,9 @@ use session::{DetachedRun, PageHandle, RunResult};
 /// Receipts of effects that did not succeed are shown one by one, up to this many.
 const MAX_SHOWN_RECEIPTS: usize = 20;
 
+/// The clause about an outcome that is looked for again: the same question has another answer later.
+const SETTLES: &str = "it is looked for again: ask again before doing it again";
+
 /// Renders the lines that follow the rows of a run. Empty if there is nothing to add.
 pub fn after_rows(run: &RunResult) -> String {
     let mut out: Vec<String> = Vec::new();
@@ -78,13 +81,12 @@ fn receipt_line(receipt: &Receipt, with_cause: bool) -> String {
     match &receipt.state {
         // The process died after it opened the receipt and before it saw the answer.
         ReceiptState::Open => {
-            format!("unknown: {}{row}: it was begun and nobody saw its end · {target}", effect_name(receipt))
+            let advice = if receipt.settles { format!("; {SETTLES}") } else { String::new() };
+            format!("unknown: {}{row}: it was begun and nobody saw its end{advice} · {target}", effect_name(receipt))
         }
         ReceiptState::Unknown { why, .. } => {
-            format!(
-                "unknown: {}{row}: it may have happened ({why}); look before doing it again · {target}",
-                effect_name(receipt)
-            )
+            let advice = if receipt.settles { SETTLES } else { "look before doing it again" };
+            format!("unknown: {}{row}: it may have happened ({why}); {advice} · {target}", effect_name(receipt))
         }
         ReceiptState::Failed { status, why } => {
             let status = status.map(|status| format!(" ({status})")).unwrap_or_default();

@@ -90,10 +90,12 @@ impl Collector<'_> {
         doomed.extend(run.inline.then(|| (Key::new(tenant, Table::Artifact, key.id.clone()), Expect::Any)));
         let page = |number: u64| Key::new(tenant, Table::Page, format!("{session}/{number:010}"));
         doomed.extend(run.pages.iter().map(|(_, number)| (page(*number), Expect::Any)));
-        let prefix = format!("{session}/{}/", run.run);
-        let range = Range { tenant: tenant.clone(), table: Table::Receipt, prefix, after: None, limit: 10_000 };
-        let receipts = self.service.ports.store.scan(&range).await?;
-        doomed.extend(receipts.into_iter().map(|(id, _)| (Key::new(tenant, Table::Receipt, id), Expect::Any)));
+        for table in [Table::Receipt, Table::Settlement] {
+            let prefix = format!("{session}/{}/", run.run);
+            let range = Range { tenant: tenant.clone(), table, prefix, after: None, limit: 10_000 };
+            let rows = self.service.ports.store.scan(&range).await?;
+            doomed.extend(rows.into_iter().map(|(id, _)| (Key::new(tenant, table, id), Expect::Any)));
+        }
         Ok(doomed)
     }
 

@@ -9,6 +9,7 @@ mod page;
 mod receipts;
 mod recovery;
 mod replay;
+mod settle;
 mod start;
 mod store_result;
 mod task;
@@ -33,6 +34,8 @@ use crate::service::Service;
 use gate::Gate;
 pub(crate) use operation::{OperationRow, OperationState};
 pub(crate) use recovery::Recovered;
+pub use settle::SettledReceipts;
+pub(crate) use settle::WatchedSettlements;
 use start::WorkKind;
 pub use task::TaskState;
 

@@ -156,8 +156,7 @@ fn merge_earlier_receipts(mut receipts: Vec<Receipt>, earlier: Vec<Receipt>) -> 
     for mut receipt in earlier {
         if let Some(mine) = receipts.iter_mut().find(|mine| mine.intent.id == receipt.intent.id) {
             // The old process may have received an answer that this one could not.
-            let progress = matches!(receipt.state, ReceiptState::Done | ReceiptState::Failed { .. });
-            if progress && matches!(mine.state, ReceiptState::Unknown { .. }) {
+            if receipt.state.is_certain() && matches!(mine.state, ReceiptState::Unknown { .. }) {
                 *mine = receipt;
             }
             continue;

@@ -81,6 +81,15 @@ async fn apply_fault(
             tokio::time::sleep(*pause).await;
             next.run(request).await
         }
+        (FaultKind::Late(pause), _) => {
+            // A task of its own, because hyper drops this future when the client gives up.
+            let pause = *pause;
+            let late = tokio::spawn(async move {
+                tokio::time::sleep(pause).await;
+                next.run(request).await
+            });
+            late.await.unwrap_or_else(|_| no_answer())
+        }
         (kind, FaultTime::BeforeHandler) => break_answer(kind, Json(json!({})).into_response()).await,
         (kind, FaultTime::AfterHandler) => break_answer(kind, next.run(request).await).await,
     }

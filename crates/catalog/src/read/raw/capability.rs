@@ -112,6 +112,10 @@ pub struct Capability {
     pub idempotency: Option<IdempotencyShape>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probe: Option<Probe>,
+    /// The seconds after a lost answer after which the API has done the write, or never does it: 1 to 86400. Without it twice
+    /// the time limit of a request. The probe looks again after this time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settles: Option<u32>,
     /// The capability that undoes this write.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undo: Option<String>,

@@ -13,6 +13,9 @@ use crate::model::{Body, Capability, EffectProperties, Entity, Idempotency, Kind
 use crate::read::raw;
 use crate::read::spans::YamlPath;
 
+/// The seconds that `settles` can have: up to a day.
+const SETTLES: std::ops::RangeInclusive<u32> = 1..=86_400;
+
 impl CatalogResolver<'_> {
     /// Resolves the properties of a write. For a read, reports the keys that only a write can have.
     pub(super) fn resolve_effect(
@@ -25,6 +28,7 @@ impl CatalogResolver<'_> {
             let keys = [
                 ("idempotency", raw.idempotency.is_some()),
                 ("probe", raw.probe.is_some()),
+                ("settles", raw.settles.is_some()),
                 ("undo", raw.undo.is_some()),
                 ("effect", raw.effect.is_some()),
                 ("concurrent", raw.concurrent),
@@ -48,13 +52,28 @@ impl CatalogResolver<'_> {
             };
             Some(Probe { capability: capability.clone(), fields: probe.fields.clone() })
         });
+        self.check_settles(written);
         Some(EffectProperties {
             summary: raw.effect.clone().unwrap_or_default(),
             idempotency,
             probe,
             undo: raw.undo.clone(),
             concurrent: raw.concurrent,
+            settles: raw.settles,
         })
+    }
+
+    /// Reports a time after which nothing looks, or that is no sensible time.
+    fn check_settles(&mut self, written: &WrittenCapability<'_>) {
+        let Some(seconds) = written.raw.settles else { return };
+        let message = if !SETTLES.contains(&seconds) {
+            format!("`settles` of `{}` is in seconds, from {} to {}", written.name, SETTLES.start(), SETTLES.end())
+        } else if written.raw.probe.is_none() {
+            format!("`{}` has no `probe`, so nothing looks again after `settles`", written.name)
+        } else {
+            return;
+        };
+        self.report(Mistake::new(codes::SHAPE, written.at.key("settles").on_key(), message));
     }
 
     /// Reports an idempotency key whose path in the body or the variables has another value already.

@@ -44,6 +44,7 @@ struct Progress {
     /// Opening the receipt has begun. From then on the send must not be dropped, because a receipt may be stored.
     is_opening: bool,
     is_opened: bool,
+    was_uncertain: bool,
     withheld: Option<Withheld>,
 }
 
@@ -71,6 +72,11 @@ impl<'a> Departure<'a> {
     /// Whether the receipt is stored.
     pub fn is_opened(&self) -> bool {
         self.progress().is_opened
+    }
+
+    /// Whether a departure before the last one ended without a certain answer. That request may still arrive.
+    pub fn was_uncertain(&self) -> bool {
+        self.progress().was_uncertain
     }
 
     /// Returns the reason if the request did not leave.
@@ -102,5 +108,9 @@ impl DepartureCheck for Departure<'_> {
         };
         self.progress().withheld = Some(withheld);
         Err(Refused)
+    }
+
+    fn was_uncertain(&self) {
+        self.progress().was_uncertain = true;
     }
 }

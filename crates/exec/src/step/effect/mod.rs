@@ -10,15 +10,36 @@ mod verdict;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use catalog::{Args, Idempotency, Row};
+use catalog::{Args, Capability, Catalog, Idempotency, Row};
 use futures::{FutureExt, StreamExt, stream};
-use lang::plan::Step;
+use lang::plan::{Bounds, Step};
 use ports::receipts::Receipt;
 
 use crate::budget::Budget;
 use crate::call::{ReadContext, Target};
+use crate::ctx::Ctx;
 use crate::error::StepError;
 use crate::outcome::Rowset;
+
+/// What a later look found of an effect whose answer was lost. Each variant has the name of the probe.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Sighting {
+    /// The effect happened. The rows prove it; there is none for a delete.
+    Happened { probe: String, rows: Vec<Row> },
+    /// The effect has not happened until now.
+    NotFound { probe: String },
+}
+
+/// Looks again for an effect whose answer was lost, by its probe. `None` if the look decides nothing.
+pub async fn look_again(ctx: &Ctx<'_>, catalog: &Catalog, capability: &Capability, args: &Args) -> Option<Sighting> {
+    let bounds = Bounds::default();
+    let budget = Budget::new(ctx, &bounds);
+    let (probe, finding) = probe::run(ctx, &budget, Target { catalog, capability }, args).await?;
+    Some(match finding {
+        probe::ProbeFinding::Happened(rows) => Sighting::Happened { probe, rows },
+        probe::ProbeFinding::DidNotHappen => Sighting::NotFound { probe },
+    })
+}
 
 /// The receipts and the number of effects of one run. All effect steps of the run share the log.
 #[derive(Default)]

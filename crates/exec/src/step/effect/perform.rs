@@ -2,6 +2,7 @@
 //! Invariant: a request leaves only after the receipt is stored, and the receipt is stored after every wait, in one transaction with
 //! the check that the run is still this process's and is not cancelled (`departure.rs`). The outcome of a sent request is resolved
 //! as far as possible, even if the run is cancelled. An effect that an earlier attempt of the run completed is never repeated.
+//! A receipt is closed as failed only if no request of the effect can arrive any more: none left, or the API refused the only one.
 
 use base::{Digest, Response};
 use catalog::{Args, BindInput, DecodeError, Row, Transport, bind};
@@ -61,6 +62,7 @@ pub async fn perform(effect_step: &EffectStep<'_>, row: usize, args: &Args) -> E
         args: Digest::of(base::canonical(&json!(args)).as_bytes()),
         once: idempotency_key,
         undo: effect_step.effect().and_then(|e| e.undo.clone()),
+        settlement: probe::settlement(ctx.limits, effect_step.target, args).map(Box::new),
     };
     let earlier = match effects.receipts.earlier(&id).await {
         Ok(earlier) => earlier,
@@ -68,8 +70,15 @@ pub async fn perform(effect_step: &EffectStep<'_>, row: usize, args: &Args) -> E
     };
     let call =
         Call { tenant: ctx.tenant.clone(), request, repeatable: effect_step.is_repeatable(), pace: catalog.pace };
-    let mut pending =
-        PendingEffect { effect_step, args, call, receipt: Receipt::open(intent), permit: Some(permit), opened: false };
+    let mut pending = PendingEffect {
+        effect_step,
+        args,
+        call,
+        receipt: Receipt::open(intent),
+        permit: Some(permit),
+        opened: false,
+        is_uncertain: false,
+    };
     if let Some(earlier) = earlier {
         pending.opened = true;
         if let Some(known) = pending.resume(earlier).await {
@@ -80,11 +89,25 @@ pub async fn perform(effect_step: &EffectStep<'_>, row: usize, args: &Args) -> E
     if !pending.opened {
         return EffectResult { receipt: None, result };
     }
-    match effects.receipts.close(&pending.receipt).await {
-        Ok(()) => EffectResult { receipt: Some(pending.receipt), result },
+    let mut receipt = pending.receipt;
+    receipt.settles = settles(&receipt);
+    match effects.receipts.close(&receipt).await {
+        Ok(()) => EffectResult { receipt: Some(receipt), result },
         // The outcome is known in this process but not stored, so the effect counts as failed and no later effect runs.
-        Err(error) => EffectResult { receipt: Some(pending.receipt), result: result.and(Err(error.into())) },
+        Err(error) => {
+            // The stored receipt is still open, so the run may be continued and send the request again.
+            if let State::Failed { status, why } = receipt.state {
+                receipt.state = State::Unknown { status, why };
+                receipt.settles = settles(&receipt);
+            }
+            EffectResult { receipt: Some(receipt), result: result.and(Err(error.into())) }
+        }
     }
+}
+
+/// Returns whether a later look closes the receipt.
+fn settles(receipt: &Receipt) -> bool {
+    matches!(receipt.state, State::Unknown { .. }) && receipt.intent.settlement.is_some()
 }
 
 /// An effect that waits for its departure or for its answer.
@@ -99,7 +122,12 @@ struct PendingEffect<'a> {
     permit: Option<CallPermit<'a>>,
     /// Whether a receipt of this effect is stored. Without one nothing has left, and there is nothing to close.
     opened: bool,
+    /// A departure ended without a certain answer, so its request may still arrive. No later refusal proves then that nothing happens.
+    is_uncertain: bool,
 }
+
+/// Why the outcome of an effect is unknown after its process or its run ended early.
+const INTERRUPTED: &str = "the run was interrupted while it was under way";
 
 impl PendingEffect<'_> {
     /// Handles the receipt of an earlier attempt of this run. Returns the final result, or `None` if the request must be sent
@@ -109,7 +137,12 @@ impl PendingEffect<'_> {
         // The earlier effect of this step and row had other arguments, so its outcome does not apply to this effect.
         if earlier.intent.args != self.receipt.intent.args {
             let why = "the run was resumed, and what it read since is not what it had read".to_owned();
-            return Some(EffectResult { receipt: Some(earlier), result: Err(StepError::Failed { label, why }) });
+            let state = match earlier.state {
+                State::Open => State::Unknown { status: None, why: INTERRUPTED.to_owned() },
+                known => known,
+            };
+            let receipt = Receipt { state, ..earlier };
+            return Some(EffectResult { receipt: Some(receipt), result: Err(StepError::Failed { label, why }) });
         }
         match &earlier.state {
             State::Done => {
@@ -123,12 +156,14 @@ impl PendingEffect<'_> {
             }
             State::Open | State::Unknown { .. } if self.effect_step.is_repeatable() => {
                 self.receipt.resolved = Some(Resolved::Repeated);
+                self.is_uncertain = true;
                 None
             }
             State::Open | State::Unknown { .. } => {
-                let why = "the run was interrupted while it was under way".to_owned();
+                let why = INTERRUPTED.to_owned();
                 self.receipt.state = State::Unknown { status: None, why: why.clone() };
                 let result = self.resolve(StepError::Unknown { label, why }).await;
+                self.receipt.settles = settles(&self.receipt);
                 let effects = self.effect_step.reads.ctx.effects?;
                 let closed = effects.receipts.close(&self.receipt).await;
                 let result = result.and_then(|rows| closed.map(|()| rows).map_err(StepError::from));
@@ -141,7 +176,7 @@ impl PendingEffect<'_> {
     async fn send_and_resolve(&mut self) -> Result<Vec<Row>, StepError> {
         let result = self.send().await;
         let Err(error) = result else { return result };
-        if !matches!(self.receipt.state, State::Unknown { .. }) {
+        if !self.opened || !matches!(self.receipt.state, State::Unknown { .. }) {
             return Err(error);
         }
         // The API recognises a repetition. Its answer to the second request shows the outcome without a second effect.
@@ -155,25 +190,44 @@ impl PendingEffect<'_> {
         self.resolve(error).await
     }
 
-    /// Sends the request once and records the outcome in the receipt.
+    /// Sends the request once and records the outcome in the receipt. A refusal after a departure without a certain answer leaves the
+    /// outcome unknown, because the request of that departure may still arrive.
     async fn send(&mut self) -> Result<Vec<Row>, StepError> {
+        let result = self.send_once().await;
+        let (state, error) = match (&self.receipt.state, result) {
+            (State::Failed { status, why }, Err(error)) if self.is_uncertain => {
+                (State::Unknown { status: *status, why: why.clone() }, error)
+            }
+            (state, result) => {
+                self.is_uncertain |= matches!(state, State::Unknown { .. });
+                return result;
+            }
+        };
+        self.receipt.state = state;
+        Err(match error {
+            StepError::Status { .. } | StepError::Refused { .. } | StepError::Upstream(_) => {
+                verdict::unknown_outcome(&self.call.request.label(), &error.to_string())
+            }
+            error => error,
+        })
+    }
+
+    async fn send_once(&mut self) -> Result<Vec<Row>, StepError> {
         let label = self.call.request.label();
         let ctx = self.effect_step.reads.ctx;
         let Some(effects) = ctx.effects else { return Err(StepError::NoReceipts) };
         let departure = Departure::new(effects.receipts, &ctx.cancel, &self.receipt.intent);
         let answer = departure.send(ctx.upstream, self.call.clone()).await;
         self.opened |= departure.is_opened();
+        self.is_uncertain |= departure.was_uncertain();
         if let Some(withheld) = departure.into_withheld() {
             // The receipt may have been stored although the answer of the store was lost, so it is closed.
             self.opened |= matches!(withheld, Withheld::Receipts(_));
-            // A first departure may have failed to connect before this one was withheld, and an earlier attempt may have left
-            // an open receipt. Only the second case is not certain.
-            if !matches!(self.receipt.resolved, Some(Resolved::Repeated)) {
-                self.receipt.state = State::Failed { status: None, why: withheld.reason().to_owned() };
-            } else {
-                let why = "the run was interrupted while it was under way".to_owned();
-                self.receipt.state = State::Unknown { status: None, why };
-            }
+            // That nothing left is true of this process alone if another one owns the run and may send the request.
+            self.receipt.state = match withheld {
+                Withheld::TakenOver => State::Unknown { status: None, why: INTERRUPTED.to_owned() },
+                _ => State::Failed { status: None, why: withheld.reason().to_owned() },
+            };
             return Err(match withheld {
                 Withheld::Cancelled => StepError::Cancelled,
                 Withheld::TakenOver => StepError::TakenOver { label },
@@ -229,25 +283,21 @@ impl PendingEffect<'_> {
         }
     }
 
-    /// Resolves an unknown outcome by the effect's probe.
+    /// Resolves an unknown outcome by the effect's probe. A probe that finds nothing leaves the outcome unknown, because the request
+    /// may still arrive; a later look decides (`super::look_again`).
     async fn resolve(&mut self, error: StepError) -> Result<Vec<Row>, StepError> {
         // The probe needs a permit for its own call. If the effect kept its permit, an origin or session that allows one call
         // would deadlock.
         self.permit = None;
-        let Some((capability, finding)) = probe::run(self.effect_step, self.args).await else { return Err(error) };
-        self.receipt.resolved = Some(Resolved::Probe { capability: capability.clone() });
-        match finding {
-            ProbeFinding::Happened(rows) => {
-                self.receipt.state = State::Done;
-                self.receipt.rows.clone_from(&rows);
-                Ok(rows)
-            }
-            ProbeFinding::DidNotHappen => {
-                let why = format!("`{capability}` does not find it, after: {error}");
-                self.receipt.state = State::Failed { status: None, why: why.clone() };
-                Err(StepError::Failed { label: self.call.request.label(), why })
-            }
-        }
+        let EffectStep { reads, budget, target, .. } = self.effect_step;
+        let Some((capability, ProbeFinding::Happened(rows))) = probe::run(reads.ctx, budget, *target, self.args).await
+        else {
+            return Err(error);
+        };
+        self.receipt.resolved = Some(Resolved::Probe { capability });
+        self.receipt.state = State::Done;
+        self.receipt.rows.clone_from(&rows);
+        Ok(rows)
     }
 }
 

@@ -2,12 +2,14 @@
 //! Invariant: a probe returns a finding only if its read is conclusive. A list that was not read to its end cannot prove that a
 //! row is missing, and two matching rows cannot prove which row the effect made.
 
-use catalog::{Args, Capability, Entity, Kind, Row};
+use base::Limits;
+use catalog::{Args, Capability, Entity, Kind, Probe, Row};
+use ports::receipts::Settlement;
 
-use super::EffectStep;
-use crate::budget::{Allowance, Counted};
+use crate::budget::{Allowance, Budget, Counted};
 use crate::call::{self, ListPart, ReadContext, Target};
 use crate::coverage::Coverage;
+use crate::ctx::Ctx;
 use crate::paging::{self, ListLimits};
 use crate::step::pure::filter::is_equal_as;
 
@@ -19,18 +21,51 @@ pub enum ProbeFinding {
     DidNotHappen,
 }
 
+/// The probe of an effect, with the arguments of its read.
+struct ProbeRead<'a> {
+    declared: &'a Probe,
+    capability: &'a Capability,
+    entity: &'a Entity,
+    args: Args,
+}
+
+impl<'a> ProbeRead<'a> {
+    /// Returns `None` if there is no probe, or if the arguments of the effect do not fill it.
+    fn of(Target { catalog, capability: effect }: Target<'a>, args: &Args) -> Option<Self> {
+        let declared = effect.effect.as_ref()?.probe.as_ref()?;
+        let capability = catalog.capability(&declared.capability)?;
+        let entity = catalog.entity(&capability.returns)?;
+        Some(Self { declared, capability, entity, args: probe_args(capability, args)? })
+    }
+}
+
+/// Returns what a later look at this effect needs. `None` if no look can decide anything.
+pub fn settlement(limits: &Limits, target: Target<'_>, args: &Args) -> Option<Settlement> {
+    let probe = ProbeRead::of(target, args)?;
+    matching_rows(target.capability, probe.entity, &probe.declared.fields, args, Vec::new())?;
+    let declared = target.capability.effect.as_ref().and_then(|effect| effect.settles);
+    let default_ms = limits.request_timeout_ms.saturating_mul(2);
+    Some(Settlement {
+        catalog: target.catalog.digest(),
+        capability: target.capability.name.clone(),
+        args: args.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
+        settles_ms: declared.map_or(default_ms, |seconds| u64::from(seconds) * 1000),
+    })
+}
+
 /// Runs the probe of an effect. Returns the name of the probe capability and the finding; `None` if there is no probe or the
 /// read is inconclusive.
-pub async fn run(effect_step: &EffectStep<'_>, args: &Args) -> Option<(String, ProbeFinding)> {
-    let Target { catalog, capability: effect } = effect_step.target;
-    let declared = effect_step.effect()?.probe.as_ref()?;
-    let probe = catalog.capability(&declared.capability)?;
-    let entity = catalog.entity(&probe.returns)?;
-    let limits = effect_step.reads.ctx.limits;
-    let allowance = Allowance::of_probe(effect_step.budget, limits.pages, limits.rows);
-    let reads =
-        ReadContext { ctx: effect_step.reads.ctx, allowance: &allowance, counted: Counted::Extra, fields: None };
-    let probe_args = probe_args(probe, args)?;
+pub async fn run(
+    ctx: &Ctx<'_>,
+    budget: &Budget<'_>,
+    effect: Target<'_>,
+    args: &Args,
+) -> Option<(String, ProbeFinding)> {
+    let ProbeRead { declared, capability: probe, entity, args: probe_args } = ProbeRead::of(effect, args)?;
+    let Target { catalog, capability: effect } = effect;
+    let limits = ctx.limits;
+    let allowance = Allowance::of_probe(budget, limits.pages, limits.rows);
+    let reads = ReadContext { ctx, allowance: &allowance, counted: Counted::Extra, fields: None };
     let target = Target { catalog, capability: probe };
     let (rows, is_complete) = if probe.kind.is_list() {
         let wanted = ListLimits { rows: None, page_size: None, pages: limits.pages };

@@ -80,7 +80,8 @@ fn reason(error: &Error) -> &'static str {
     }
 }
 
-fn unknown_outcome(label: &str, why: &str) -> StepError {
+/// Returns the error of an effect that may have happened.
+pub fn unknown_outcome(label: &str, why: &str) -> StepError {
     // `StepError::Unknown` writes the label itself, so a label at the start of the reason is removed.
     let why = why.strip_prefix(label).map_or(why, |rest| rest.trim_start_matches(": "));
     StepError::Unknown { label: label.to_owned(), why: why.to_owned() }

@@ -22,7 +22,7 @@ const CHUNK_BYTES: u64 = 64 * 1024;
 /// The pause before a connection is dropped, in which the bytes that were written are sent.
 const FLUSH_TIME: Duration = Duration::from_millis(20);
 
-/// Applies a fault of any kind except a rate limit, which `limit_rate` applies.
+/// Applies a fault of any kind except a rate limit, which `limit_rate` applies, and a late handler.
 pub async fn break_answer(kind: &FaultKind, answer: Response) -> Response {
     match kind {
         FaultKind::Status(status) => refusal(*status, "fault", "this status was asked for"),
@@ -40,7 +40,7 @@ pub async fn break_answer(kind: &FaultKind, answer: Response) -> Response {
         FaultKind::Deep(levels) => with_body(answer, Body::from(deep_arrays(*levels))),
         FaultKind::Huge(bytes) => huge(*bytes, answer),
         FaultKind::GzipBomb(bytes) => gzip_bomb_answer(*bytes, answer),
-        FaultKind::Rate(_) => answer,
+        FaultKind::Rate(_) | FaultKind::Late(_) => answer,
     }
 }
 

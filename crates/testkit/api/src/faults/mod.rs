@@ -35,6 +35,8 @@ pub enum FaultKind {
     Status(StatusCode),
     /// The answer is delayed by this time.
     Slow(Duration),
+    /// The handler runs after this time, even if the client has given up before.
+    Late(Duration),
     /// The body is sent byte by byte, with this pause between two bytes.
     Drip(Duration),
     /// The Content-Length is larger than the body by this number of bytes.

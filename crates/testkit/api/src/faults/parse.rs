@@ -13,7 +13,7 @@ const MOST_MILLISECONDS: u64 = 60_000;
 const MOST_BYTES: u64 = 1 << 30;
 const MOST_DEPTH: u64 = 10_000_000;
 
-const KINDS: &str = "status=<code>, slow=<ms>, drip=<ms>, truncate[=<bytes>], close, wrong-type, not-json, deep[=<levels>], \
+const KINDS: &str = "status=<code>, slow=<ms>, late=<ms>, drip=<ms>, truncate[=<bytes>], close, wrong-type, not-json, deep[=<levels>], \
                      huge=<bytes>, gzip-bomb[=<bytes>], redirect=<url>, retry-after=<seconds>, rate=<per second>";
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -45,7 +45,7 @@ impl FromStr for Fault {
 /// Returns whether a fault is before the handler unless `when` says otherwise.
 fn is_before_by_default(kind: &FaultKind) -> bool {
     use FaultKind::*;
-    matches!(kind, Status(_) | Slow(_) | Redirect(..) | RetryAfter(_) | Rate(_))
+    matches!(kind, Status(_) | Slow(_) | Late(_) | Redirect(..) | RetryAfter(_) | Rate(_))
 }
 
 fn parse_option(fault: &mut Fault, part: &str) -> Result<(), FaultError> {
@@ -54,6 +54,7 @@ fn parse_option(fault: &mut Fault, part: &str) -> Result<(), FaultError> {
         ("times", Some(_), _) => fault.times = Some(parse_number(name, value, 1_000_000)?),
         ("key", Some(key), _) if !key.is_empty() => fault.key = Some(key.to_owned()),
         ("when", Some("before"), _) => fault.time = FaultTime::BeforeHandler,
+        ("when", Some("after"), FaultKind::Late(_)) => return Err(bad_value(name, value)),
         ("when", Some("after"), _) => fault.time = FaultTime::AfterHandler,
         ("status", Some(_), FaultKind::Redirect(status, _)) => *status = parse_status(name, value)?,
         ("times" | "key" | "when" | "status", ..) => return Err(bad_value(name, value)),
@@ -69,6 +70,7 @@ fn parse_kind(name: &str, value: Option<&str>) -> Result<FaultKind, FaultError> 
     Ok(match name {
         "status" => FaultKind::Status(parse_status(name, value)?),
         "slow" => FaultKind::Slow(milliseconds()?),
+        "late" => FaultKind::Late(milliseconds()?),
         "drip" => FaultKind::Drip(milliseconds()?),
         "truncate" => FaultKind::Truncate(number_or(64, MOST_BYTES)?.max(1)),
         "close" => FaultKind::Close,
