@@ -104,6 +104,10 @@ impl Service {
                 exec::run(&ctx, &planned.plan).await
             }
         };
+        // What a later look needs is stored. The result is the same as when it is read again.
+        for receipt in &mut outcome.receipts {
+            receipt.intent.settlement = None;
+        }
         restore_columns(&pages, &planned.plan, &mut outcome);
         if kind != WorkKind::First {
             let earlier = self.receipts_of(caller, session.id, run).await?;

@@ -34,6 +34,7 @@ mod principals;
 mod reloads;
 mod retention;
 mod sessions;
+mod settle;
 mod tasks;
 mod tenant_views;
 mod traces;
