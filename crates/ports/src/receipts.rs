@@ -79,13 +79,13 @@ pub struct EffectIntent {
     pub once: Option<String>,
     /// The capability that undoes this effect, if the catalog names one.
     pub undo: Option<String>,
-    /// What a later look needs, if the catalog names a probe. It is stored beside the receipt and not in it, so that the arguments
+    /// The data for a later look, if the catalog names a probe. It is stored beside the receipt and not in it, so that the arguments
     /// are in no result.
     #[serde(skip)]
     pub settlement: Option<Box<Settlement>>,
 }
 
-/// What a later look needs to find out whether an effect with a lost answer happened.
+/// The data for a later look, which finds out whether an effect with a lost answer happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Settlement {
     /// The digest of the catalog that has the capability and its probe.

@@ -84,8 +84,6 @@ pub enum Table {
     Request,
     /// `{logical session}/{run}/{step}/{row}` -> the receipt of one effect.
     Receipt,
-    /// `{logical session}/{run}/{step}/{row}` -> what a later look needs at an effect whose outcome is not known.
-    Settlement,
     /// `{logical session}/{number}` -> the continuation of an unfinished list.
     Page,
     /// `{logical session}/{number}` -> a run that continues after the call that started it.
@@ -125,6 +123,8 @@ pub enum Table {
     Blob,
     /// The name of a server process -> bytes without a meaning, which the route `/readyz` writes to see that it can.
     Probe,
+    /// `{logical session}/{run}/{step}/{row}` -> what a later look needs at an effect whose outcome is not known.
+    Settlement,
 }
 
 impl Table {
@@ -142,7 +142,6 @@ impl Table {
         Table::PlanCommit,
         Table::Request,
         Table::Receipt,
-        Table::Settlement,
         Table::Page,
         Table::Operation,
         Table::Trace,
@@ -162,6 +161,7 @@ impl Table {
         Table::Owner,
         Table::Blob,
         Table::Probe,
+        Table::Settlement,
     ];
 
     /// Returns the tables whose ids begin with a logical session's id. Their rows are deleted with that session.

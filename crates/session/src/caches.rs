@@ -1,4 +1,5 @@
-//! The caches of the service: search index, slots, unchanged opens, stored catalogs, the last check of the storage.
+//! The caches of the service: search index, slots, unchanged opens, stored catalogs, the last check of the storage,
+//! watched settlements.
 //! Invariant: a cache holds immutable data or data that can be lost, so clearing one costs time and changes no answer.
 
 use std::collections::HashMap;
@@ -141,3 +142,14 @@ pub(crate) struct LastProbe(pub tokio::sync::Mutex<Option<(tokio::time::Instant,
 
 /// The outcome of a check, as it can be answered several times.
 type ProbeResult = Result<(), Arc<Error>>;
+
+/// Since when this process has seen a settlement unchanged, by its monotonic clock.
+#[derive(Clone, Copy)]
+pub(crate) struct Observation {
+    pub version: u64,
+    pub since: tokio::time::Instant,
+}
+
+/// The settlements that this process watches, by tenant and id (`run/settle.rs`). A lost observation delays the next look.
+#[derive(Default)]
+pub(crate) struct WatchedSettlements(pub Mutex<HashMap<(TenantId, String), Observation>>);

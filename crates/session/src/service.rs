@@ -13,13 +13,14 @@ use teach::Teaching;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use crate::caches::{DiscoveryIndexCache, LastProbe, SlotCache, StoredCatalogTimes, UnchangedOpenCache};
+use crate::caches::{
+    DiscoveryIndexCache, LastProbe, SlotCache, StoredCatalogTimes, UnchangedOpenCache, WatchedSettlements,
+};
 use crate::call_record::Traces;
 use crate::engine::Js;
 use crate::live_runs::{DetachedRuns, LiveRuns};
 use crate::meter::{Meter, MeteredStore, MeteredUpstream};
 use crate::retention::Retention;
-use crate::run::WatchedSettlements;
 use crate::sync::{WeakMap, lock};
 
 /// All effects of the service.

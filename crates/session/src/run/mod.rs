@@ -35,7 +35,6 @@ use gate::Gate;
 pub(crate) use operation::{OperationRow, OperationState};
 pub(crate) use recovery::Recovered;
 pub use settle::SettledReceipts;
-pub(crate) use settle::WatchedSettlements;
 use start::WorkKind;
 pub use task::TaskState;
 

@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use crate::artifact::Artifact;
+use crate::caches::Observation;
 use crate::commit::TRIES;
 use crate::error::Error;
 use crate::load::Versioned;
@@ -42,7 +43,7 @@ const MOST_LOOKS: u32 = 100;
 /// The longest pause between two looks, unless the catalog asks for a longer one.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60 * 60);
 
-/// What a later look needs at one effect, beside its receipt. The row exists while the outcome is not known.
+/// The row beside a receipt with the data for later looks. The row exists while the outcome is not known.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct SettlementRow {
     settlement: Settlement,
@@ -85,17 +86,6 @@ impl SettlementRow {
         settle.saturating_mul(1 << inconclusive).min(LONGEST_PAUSE.max(settle))
     }
 }
-
-/// Since when this process has seen a settlement unchanged.
-#[derive(Clone, Copy)]
-struct Observation {
-    version: u64,
-    since: Instant,
-}
-
-/// The settlements that this process watches, by tenant and id.
-#[derive(Default)]
-pub(crate) struct WatchedSettlements(std::sync::Mutex<HashMap<(TenantId, String), Observation>>);
 
 /// The outcome of one pass over the open settlements.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -104,7 +104,7 @@ impl Service {
                 exec::run(&ctx, &planned.plan).await
             }
         };
-        // What a later look needs is stored. The result is the same as when it is read again.
+        // The data for later looks is stored by now. Without it the result is the same as when it is read again.
         for receipt in &mut outcome.receipts {
             receipt.intent.settlement = None;
         }

@@ -21,7 +21,7 @@ use crate::ctx::Ctx;
 use crate::error::StepError;
 use crate::outcome::Rowset;
 
-/// What a later look found of an effect whose answer was lost. Each variant has the name of the probe.
+/// The finding of a later look for an effect whose answer was lost. Each variant has the name of the probe.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Sighting {
     /// The effect happened. The rows prove it; there is none for a delete.
